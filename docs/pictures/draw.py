@@ -82,7 +82,7 @@ def timelines() -> dict[str, str]:
             cart,
             [
                 Bar(0, 1, "30 min passed: Abandoned, hat", found=True),
-                Bar(2, 3, "paid: `unless` forgets the cap"),
+                Bar(2, 3, "paid: unless p forgets the cap"),
             ],
         ),
     }

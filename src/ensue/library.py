@@ -26,7 +26,7 @@ from ensue.events.event import Event
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.plain import plain_library
-from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.diagnostics import Diagnostic, did_you_mean
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.parsing.parser import read_source
@@ -62,6 +62,8 @@ class Catalogue(Sequence[Item], Generic[Item]):
     @overload
     def __getitem__(self, key: slice) -> Sequence[Item]: ...
     def __getitem__(self, key: int | str | slice) -> Item | Sequence[Item]:
+        if isinstance(key, str) and key not in self._by_name:
+            raise KeyError(f"there is no `{key}`: {did_you_mean(key, self._by_name)}")
         return self._by_name[key] if isinstance(key, str) else self._items[key]
 
     def __contains__(self, key: object) -> bool:
@@ -275,4 +277,6 @@ def duration_microseconds(value: str | timedelta) -> int:
     """A duration as in the language (`10 s`), or as Python has it."""
     if isinstance(value, timedelta):
         return value // timedelta(microseconds=1)
+    if not isinstance(value, str):
+        raise UsageError(f"a duration is text such as `5 s`, or a `timedelta`, not `{value}`")
     return parse_duration(value).microseconds

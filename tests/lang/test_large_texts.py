@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from itertools import chain, combinations, product
 
+import pytest
+
 import ensue
+from ensue.errors import LibraryError
 from ensue.lang.checking.pushing import cases_that_may_run
 from ensue.lang.derived.label_logic import label_value
+from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.syntax import FilterCorrelation
 
 TYPES = "eventtype A { attribute long v; } eventtype Out {} "
@@ -76,3 +81,21 @@ def by_hand(correlation: FilterCorrelation, is_changed: bool) -> bool:
 
 def subsets(names: frozenset[str]) -> list[frozenset[str]]:
     return [frozenset(each) for n in range(len(names) + 1) for each in combinations(names, n)]
+
+
+def test_thousands_of_mistakes_on_one_line_are_found_in_the_time_of_their_number() -> None:
+    text = "eventtype A {}; A correlation R (A a) "
+    text += " | ".join(f"zz{n}" for n in range(8_000)) + " { case true: push a; }"
+    began = time.process_time()
+    with pytest.raises(LibraryError) as refused:
+        ensue.parse(text)
+    assert len(refused.value.diagnostics) >= 8_000
+    assert time.process_time() - began < 10
+
+
+def test_a_hint_is_found_soon_among_thousands_of_names() -> None:
+    names = [f"Tq{n}" for n in range(8_000)]
+    began = time.process_time()
+    assert all(did_you_mean(f"Tq{n}x", names) for n in range(100))
+    assert did_you_mean("x" * 100_000, names).startswith("known:")
+    assert time.process_time() - began < 10

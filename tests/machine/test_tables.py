@@ -105,7 +105,7 @@ def test_loaded_tables_are_run_without_planning_again(
 
     for module in ("plan", "prepared"):
         monkeypatch.setattr(f"ensue.machine.{module}.plan", refuse)
-    for module in ("core.instances.rules", "batch.single.correlation"):
+    for module in ("core.instances.rules", "batch.paths"):
         monkeypatch.setattr(f"ensue.engine.{module}.plan", refuse)
     columns = [e for e in loaded.correlations if engine == "step" or e.name != "Silence"]
     names = [each.name for each in loaded.correlations if each not in columns]

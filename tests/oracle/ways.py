@@ -17,7 +17,7 @@ import pyarrow as pa
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.output.columns import events_table
+from ensue.engine.batch.output.event_tables import events_table
 from ensue.engine.batch.output.schema import output_schema
 from ensue.engine.run import Run
 from ensue.errors import LibraryError, SnapshotError

@@ -184,6 +184,13 @@ def why_nothing_came(
     read = types_read(library.checked)
     unread = sorted({event.type for event in events} - read)
     notes = [f"no rule reads events of type `{name}`" for name in unread[:MOST_EXPLAINED]]
+    due = [each.fields.get("time") for each in case.expected.outputs]
+    last = max((event.time for event in events), default=None)
+    if case.until is None and last is not None and any(each and each > last for each in due):
+        latest = max(each for each in due if each) / 1_000_000
+        notes.append(
+            f"the clock stands at the last event: `until = {latest:g}` lets it go on to the timer"
+        )
     made = {output.extensions.get("correlation") for output in outputs}
     silent = [each.name for each in library.correlations if each.name not in made]
     if not silent or len(events) > MOST_EVENTS_EXPLAINED:

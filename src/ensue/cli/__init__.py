@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, cast
@@ -20,7 +21,7 @@ from typer.core import TyperGroup
 from ensue.cli.start import process
 from ensue.cli.start.catalogue import ENTRIES, LoadedCommands
 from ensue.cli.start.plain_options import read_plainly
-from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, say, show_findings
+from ensue.cli.terminal import EXIT_FINDINGS, EXIT_UNUSABLE, NARROWEST, say, show_findings
 from ensue.errors import EnsueError, LibraryError
 from ensue.version import __version__
 
@@ -33,6 +34,8 @@ HINTS = {
     errno.EROFS: "nothing can be written there; choose another place",
 }
 """What to do about the mistakes that the system reports most often."""
+
+_NARROW = 52
 
 
 class Commands(TyperGroup):
@@ -52,6 +55,10 @@ class Commands(TyperGroup):
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """The help of `ensue` itself is written here, before any command is known."""
+        columns = shutil.get_terminal_size().columns
+        if columns < _NARROW:
+            # Help is never made narrower than 50 columns, unless it is told how wide it is.
+            options.setdefault("terminal_width", max(columns, NARROWEST))
         try:
             return super().make_context(*arguments, **options)
         except BrokenPipeError:

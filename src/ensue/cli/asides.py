@@ -75,8 +75,11 @@ class RefusedRecords:
             hints.about_encoding(self.first_not_utf8),
         ]
         first = self.first_record
+        if first is not None:
+            found.append(hints.about_numbers(read, self.first, first.problems))
         if first is not None and self.as_lines:
-            found.append(hints.about_lines(read, self.count, self.objects, first.raw))
+            file = first.file or self._name
+            found.append(hints.about_lines(read, self.count, self.objects, file, first.raw))
             found.append(hints.about_members(read, first.raw, first.problems))
         elif first is not None:
             found.append(hints.about_columns(read, first.problems))

@@ -114,6 +114,21 @@ def about_offsets(count: int, example: str | None) -> str | None:
     )
 
 
+def about_numbers(read: int, first: str | None, problems: Sequence[str]) -> str | None:
+    """For times that are numbers, whose unit nobody has given."""
+    found = next((each for each in map(_TIME_NUMBER.match, problems) if each), None)
+    if read or first is None or found is None:
+        return None
+    unit = _unit_of(float(found[1])) or "s"
+    return (
+        f"the times are numbers, as {found[1]} in {first}: say their unit behind the column, as in"
+        f" `--columns time=time:{unit}`"
+    )
+
+
+_TIME_NUMBER = re.compile(r"`time`: `(\d+(?:\.\d+)?)` is no RFC 3339 time")
+
+
 def about_columns(read: int, problems: Sequence[str]) -> str | None:
     """For rows of which not one could be read, and the first has no column for an attribute."""
     missing = [found[1] for each in problems if (found := _is_missing(each))]
@@ -140,14 +155,18 @@ def about_encoding(example: str | None) -> str | None:
     )
 
 
-def about_lines(read: int, refused: int, objects: int, first: bytes | str) -> str | None:
+def about_lines(
+    read: int, refused: int, objects: int, file: str = "FILE", raw: bytes | str | None = None
+) -> str | None:
     """For JSON lines of which not one was an object of JSON, whatever stood in it."""
     if read or not refused or objects:
         return None
-    if first.strip()[:1] in ("[", b"["):
+    text = raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw or b""
+    if text.strip()[:1] in (b"[", b"{"):
+        every = ".[]" if text.strip()[:1] == b"[" else "."
         return (
-            "the records stand in an array, and events are read as JSON lines, one whole object a"
-            " line: `jq -c '.[]'` makes lines of them"
+            "not one line is a JSON object, and events are read one whole object a line:"
+            f" `jq -c '{every}' {file} > lines.jsonl` makes lines of this file"
         )
     return (
         "not one line is a JSON object: events are read as JSON lines, one whole object a line;"
@@ -157,8 +176,9 @@ def about_lines(read: int, refused: int, objects: int, first: bytes | str) -> st
 
 def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -> str | None:
     """For JSON objects of which not one could be read, and the first has no time."""
-    no_time = any("`time`" in each and "missing" in each for each in problems)
-    if read or raw is None or not no_time or not looks_like_an_object(raw):
+    no_time = any(_NO_TIME.search(each) for each in problems)
+    no_data = any(_NO_DATA.match(each) for each in problems)
+    if read or raw is None or not (no_time or no_data) or not looks_like_an_object(raw):
         return None
     try:
         members = read_object(raw.encode() if isinstance(raw, str) else raw)
@@ -170,6 +190,11 @@ def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -
                 f"the first record holds {counted(len(value), 'object')} in `{name}`, and events"
                 f" are read one a line: `jq -c '.{name}[]'` makes lines of them"
             )
+    if no_data and not no_time:
+        return (
+            "the attributes of the records stand beside `type`, and not inside of `data`:"
+            " `--columns time=time` takes all members of an object for its data"
+        )
     time = guessed_time(members)
     example = "" if time is None else f", as in `--columns time={time}`"
     no_type = any(each.startswith("`type`") for each in problems)
@@ -178,6 +203,11 @@ def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -
         f"the records are objects without a `time`: `--columns` says which member is what{example}"
         f"{type_}; the members of the first are {listed(list(members), 12)}"
     )
+
+
+# Not that its offset is missing.
+_NO_TIME = re.compile(r"`time`(?!.*the offset is missing).*\bmissing")
+_NO_DATA = re.compile(r"`data` of `[^`]*` must be an object with .* there is none")
 
 
 def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
@@ -189,10 +219,12 @@ def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
             number = float(value)
         except (TypeError, ValueError):
             number = 0.0
-        unit = next((unit for unit, most in _MOST_OF_A_UNIT if _LEAST <= number < most), None)
+        unit = _unit_of(number)
         if unit is not None:
             return f"{prefix}{name}:{unit}"
-        if isinstance(value, str) and fits(value, ValueType("timestamp")):
+        if isinstance(value, str) and (
+            fits(value, ValueType("timestamp")) or _WITHOUT_OFFSET.fullmatch(value)
+        ):
             return f"{prefix}{name}"
     if prefix:
         return None
@@ -207,6 +239,14 @@ def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
 _LEAST = 1e8
 """A number of seconds in 1973; a smaller one is rather a duration or a count."""
 _MOST_OF_A_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
+
+
+_WITHOUT_OFFSET = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?")
+
+
+def _unit_of(number: float) -> str | None:
+    """The unit in which a number is a time of our days."""
+    return next((unit for unit, most in _MOST_OF_A_UNIT if _LEAST <= number < most), None)
 
 
 def _sounds_like_a_time(name: str) -> bool:

@@ -33,7 +33,7 @@ from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
     from ensue.engine.batch.input.batches import Batch
-    from ensue.engine.batch.output.forms import BatchOutputs
+    from ensue.engine.batch.output.columns import BatchOutputs
 
 SMALL_BYTES = 1 << 22
 """Up to so many bytes, loading what reads columns takes longer than reading row by row."""

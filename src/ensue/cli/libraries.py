@@ -93,6 +93,9 @@ def mention_warnings(library: Library, paths: Sequence[Path], but: str | None = 
 
     Warnings of the code `but` are taken care of.
     """
+    if not library.correlations.names:
+        files = " ".join(str(path) for path in paths)
+        say(f"`{files}` has no correlation, so that nothing can be put out", "yellow")
     if warnings := [each for each in library.warnings if each.code != but]:
         files = " ".join(str(path) for path in paths)
         number = counted(len(warnings), "warning")

@@ -20,17 +20,31 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.events.files.endings import format_of
+from ensue.events.files.endings import FORMATS, format_of
 from ensue.events.files.whole_file import WholeFile
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ensue.engine.batch.output.forms import BatchOutputs
+    from ensue.engine.batch.output.columns import BatchOutputs
     from ensue.engine.batch.output.schema import OutputSchema
 
 _EVENTS_AT_ONCE = 10_000
+
+
+_TABLES_OF_OTHERS = (".avro", ".db", ".ods", ".orc", ".sqlite", ".xls", ".xlsx")
+_TEXTS_OF_OTHERS = (".bz2", ".gz", ".xml", ".yaml", ".yml", ".zip", ".zst")
+
+
+def refuse_other_formats(path: Path | None) -> None:
+    """Raises `UsageError` for a name that tells of a format which is not written."""
+    if path is not None and path.suffix.lower() in (*_TABLES_OF_OTHERS, *_TEXTS_OF_OTHERS):
+        written = ", ".join(f"`{ending}`" for ending in FORMATS)
+        raise UsageError(
+            f"`--out`: `{path.suffix}` is a format that is not written here: choose {written}, or"
+            " `.jsonl` for lines of JSON"
+        )
 
 
 class Outputs:
@@ -114,13 +128,14 @@ class Outputs:
     def write_columns(self, outputs: BatchOutputs) -> None:
         """Write the outputs of a batch."""
         if self._format is not None:
-            table = outputs.table()
-            if table is not None:
-                table = self._chosen(table)
+            if len(outputs):
+                table = self._chosen(outputs.table())
                 self.written += table.num_rows
                 self._table_file.add(table)
             return
-        lines = outputs.lines(self._only)
+        from ensue.engine.batch.output.lines import batch_lines
+
+        lines = batch_lines(outputs, self._only)
         self.written += len(lines)
         if len(lines):
             _, offsets, data = lines.buffers()
@@ -168,7 +183,7 @@ class Outputs:
 
     def _write_waiting(self) -> None:
         if self._waiting:
-            from ensue.engine.batch.output.columns import events_table
+            from ensue.engine.batch.output.event_tables import events_table
 
             rows = events_table(self._waiting, self._library.types, self.columns)
             self._table_file.add(rows)

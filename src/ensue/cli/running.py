@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -22,7 +23,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.run import Run
 from ensue.engine.timing import jumps
 from ensue.engine.timing.agreeing import largest_stretch
-from ensue.errors import EventError
+from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.times import format_time
@@ -51,6 +52,7 @@ class Running:
         self.run = run
         self.late = late
         self.latest: int | None = None
+        self.due: int | None = None
         self.seen = hints.SeenEvents()
         self._refused = refused
         self._outputs = outputs
@@ -144,6 +146,10 @@ class Running:
 
     def finish(self, until: int | None) -> None:
         self._write_all(self.run.finish_iter(until))
+        if until is None and not self._by_wall_clock:
+            # Not every engine knows its timers.
+            with suppress(UsageError):
+                self.due = self.run.next_due()
         self._outputs.finish()
 
     def _write_all(self, outputs: Iterator[Event]) -> None:
@@ -174,6 +180,7 @@ class Report:
     late: LateEvents | None = None
     explained: Run | None = None
     only: str | None = None
+    due: int | None = None
 
     def tell(self, out: Path | None, until: int | None) -> None:
         """How it went, in a line."""
@@ -206,6 +213,11 @@ class Report:
         about_types = hints.about_types(self.seen.types, checked, bool(self.outputs.written))
         found += [] if about_types is None else [about_types]
         found += hints.about_keys(self.counts.without_key, self.seen.examples, checked)
+        if self.due is not None and not self.outputs.written:
+            found.append(
+                "the clock stands at the last event, and a timer is still due:"
+                f" `--until {format_time(self.due)}` lets the clock go on to it"
+            )
         for hint in found:
             say(hint, "yellow")
 

@@ -15,6 +15,7 @@ from ensue.errors import LibraryError, UsageError
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
 from ensue.lang.expressions.binding import Binding
 from ensue.lang.limits import DEFAULT_LIMITS
@@ -26,7 +27,6 @@ from ensue.lang.syntax import (
     Definition,
     EventPort,
     EventTypeDeclaration,
-    FilterCorrelation,
     LibraryTree,
     PushNew,
 )
@@ -75,7 +75,7 @@ def with_definitions(
 
 
 def _read(text: str) -> tuple[LibraryTree, bool]:
-    """The definitions of a text, and whether there is anything to be said of them."""
+    """The definitions of a text, and whether they have findings."""
     diagnostics = Diagnostics(Source.of(text))
     return parse_tree(diagnostics.source, diagnostics), bool(diagnostics.found)
 
@@ -107,17 +107,11 @@ def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: Typ
 def _types_of(correlation: Correlation) -> set[str]:
     names = {port.type for port in correlation.ports if isinstance(port, EventPort)}
     names.add(correlation.output)
-    if isinstance(correlation, FilterCorrelation):
-        statements = [
-            *correlation.initially,
-            *(each for case in correlation.cases for each in case.statements),
-        ]
-        names |= {each.type for each in statements if isinstance(each, PushNew)}
-    return names
+    return names | {each.type for each in statements_of(correlation) if isinstance(each, PushNew)}
 
 
 class _SaysSomething(Diagnostics):
-    """For a library that is expected to be in order: what is found has no place in a text."""
+    """For a library that is expected to have no findings: the first one ends the check."""
 
     def _add(self, *what: object) -> None:  # noqa: ARG002
         raise _FindingError
@@ -128,10 +122,10 @@ class _FindingError(Exception):
 
 
 def _checked_as_it_is(tree: LibraryTree, ontology: Binding | None) -> CheckedLibrary | None:
-    """The library of definitions that were read before; None if anything is to be said of it.
+    """The library of definitions that were read before; None if it has findings.
 
     Then it has to be read again as one text, so that each finding has its place. Reading a thousand
-    rules takes half a second, in which a run would stand still for nothing.
+    rules takes half a second, for which a run would stand still.
     """
     limits, size = DEFAULT_LIMITS, len(print_library(tree).encode())
     if len(tree.definitions) > limits.definitions or size > limits.bytes:

@@ -46,7 +46,9 @@ ALARM_BYTES = 140
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """`events` is how many are kept at most, or None where only time or a trigger bounds them.
+    """What a rule keeps under one key.
+
+    `events` is how many are kept at most, or None where only time or a trigger bounds them.
 
     `window` is how long an event is kept at most; with neither a rule keeps all that it has read
     since its last trigger.

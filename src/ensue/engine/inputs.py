@@ -34,6 +34,9 @@ def as_event(event: EventLike) -> Event:
         except (TypeError, ValueError) as error:
             raise EventError([f"the event cannot be said in JSON: {error}"]) from None
         return cloudevents.decode(text)
+    if not isinstance(event, str | bytes | bytearray | memoryview):
+        given = type(event).__name__
+        raise EventError([f"an event is an `Event`, a mapping or a JSON text, not a `{given}`"])
     return cloudevents.decode(event)
 
 

@@ -24,7 +24,7 @@ ENDLESS = 1 << 62
 
 
 class Instance(ABC):
-    """`started` is the time of its first event.
+    """A correlation under one key; `started` is the time of its first event.
 
     `last_read` grows with every event that an instance of the correlation reads: the streams set
     it, and of instances whose timers are due together the one that has read least lately fires

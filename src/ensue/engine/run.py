@@ -27,7 +27,7 @@ from ensue.engine.choosing import (
     make_engine,
 )
 from ensue.engine.core.saved.rules import restore_event
-from ensue.engine.counts import Counts
+from ensue.engine.counts import Counts, run_html
 from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.engine.running.admission import Admission
@@ -64,7 +64,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 
 if TYPE_CHECKING:
-    from ensue.engine.holding import Holder
+    from ensue.engine.running.holding import Holder
 
 QuickWays = Mapping[str, Callable[[Event], list[Event]]]
 """For types of events, a function that reads an event with all checks of `push`."""
@@ -309,7 +309,7 @@ class Run:
     def holders(self) -> list[Holder]:
         """The rules that run now, each with the keys that it holds."""
         # Only servers ask, and it knows every engine.
-        from ensue.engine.holding import holders_in
+        from ensue.engine.running.holding import holders_in
 
         return holders_in(self._engine)
 
@@ -369,8 +369,6 @@ class Run:
 
     def _repr_html_(self) -> str:
         """How a notebook shows a run."""
-        from ensue.engine.showing import run_html
-
         return run_html(self.rules, self._engine_name, self.counts)
 
     # --- why ------------------------------------------------------------------------------------

@@ -99,7 +99,7 @@ class Stream:
         return self._alarms.next_due()
 
     def _spread(self, events: Iterable[Event], author: int | None) -> list[Event]:
-        """Let every correlation but its author read each event, and what comes of it in turn."""
+        """Let correlations read events, and then what they put out; none reads its own outputs."""
         made: list[Event] = []
         waiting = deque((event, author) for event in events)
         while waiting:

@@ -32,6 +32,8 @@ class Labels(Protocol):
 
 
 class Transformer:
+    """The transformer of one correlation under one key."""
+
     def __init__(self, correlation: FilterCorrelation, outputs: Outputs, labels: Labels) -> None:
         self._correlation = correlation
         self._outputs = outputs

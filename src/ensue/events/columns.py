@@ -244,8 +244,12 @@ def convert_number(value: Any, type_: ValueType) -> Any:
 def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str) -> str:
     lacking = " and no ".join(f"column `{name}`" for name in missing)
     present = ", ".join(f"`{name}`" for name in columns) or "none at all"
+    is_row = any(re.match(r"\d{4}-\d\d-\d\d|\d+$", name) for name in columns)
+    named = "; its first line looks like a row: `--header time,type,...` names the columns"
     return (
         f"{where} has no {lacking}: its columns are {present}. an event needs a `type` (the name of"
         " its event type) and a `time` (when it happened): say which columns hold them (`--columns"
-        " time=COLUMN,type=COLUMN`), or name the type of all events (`--type NAME`)"
+        " time=COLUMN,type=COLUMN`, in Python `columns={...}`), or name the type of all events"
+        " (`--type NAME`)"
+        f"{named if is_row else ''}"
     )

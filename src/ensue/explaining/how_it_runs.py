@@ -69,7 +69,7 @@ def how_it_runs(
 
 def _batch(library: CheckedLibrary, correlation: Correlation, planned: Plan) -> str:
     # Compiled loops take their time to load.
-    from ensue.engine.batch.arrangement import path_alone
+    from ensue.engine.batch.paths import path_alone
 
     path, _ = path_alone(correlation, planned, library.types)
     parts = [BATCH_PATHS.get(path.name, path.name)]

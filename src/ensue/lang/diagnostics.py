@@ -72,6 +72,7 @@ class Diagnostics:
 
     source: Source
     found: list[Diagnostic] = field(default_factory=list)
+    _shown: dict[str, str] = field(default_factory=dict)
 
     def error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         self._add("error", code, message, span, hint)
@@ -85,10 +86,11 @@ class Diagnostics:
         place = self.source.position(span.start)
         width = max(1, span.end - span.start)
         text = self.source.line_at(span.start)
-        # A line without controls is kept as it is, for thousands of findings may share it.
-        if _CONTROLS.search(text):
-            text = _CONTROLS.sub("\ufffd", text)
-        self.found.append(Diagnostic(severity, code, message, *place, width, text, hint))
+        # Thousands of findings may share a line that is very long: it is looked at once.
+        shown = self._shown.get(text)
+        if shown is None:
+            shown = self._shown[text] = _CONTROLS.sub("\ufffd", text)
+        self.found.append(Diagnostic(severity, code, message, *place, width, shown, hint))
 
     @property
     def has_errors(self) -> bool:

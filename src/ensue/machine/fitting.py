@@ -10,7 +10,7 @@ it again.
 from __future__ import annotations
 
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.parts import changed_labels, labels_in
 from ensue.lang.expressions import Expression
 from ensue.lang.syntax import (
     Correlation,
@@ -20,7 +20,7 @@ from ensue.lang.syntax import (
     Push,
     Timeout,
 )
-from ensue.machine.building.labels import changed_labels, needs_memory
+from ensue.machine.building.labels import needs_memory
 from ensue.machine.model import (
     Bind,
     Emit,

@@ -17,6 +17,7 @@ from ensue.history.prepared import asks_history
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import Output, outputs_of
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.derived.relating import has_timeout
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions import Name
@@ -86,12 +87,7 @@ class Rule:
     @property
     def sends_on(self) -> bool:
         """Whether an output is an event that was read (`push a`)."""
-        correlation = self.correlation
-        return isinstance(correlation, FilterCorrelation) and any(
-            isinstance(each, PushPort)
-            for statements in (correlation.initially, *(c.statements for c in correlation.cases))
-            for each in statements
-        )
+        return any(isinstance(each, PushPort) for each in statements_of(self.correlation))
 
     @property
     def pushes_initially(self) -> bool:
@@ -148,6 +144,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Plan:
+    """How a library runs on Spark: its rules in groups, each of which runs as a whole.
+
+    `selected` has the names of the rules whose outputs are wanted.
+    """
+
     library: CheckedLibrary
     groups: tuple[Group, ...]
     selected: tuple[str, ...]
@@ -296,7 +297,7 @@ def _keeps_key(feeder: Rule, reader: Rule, library: CheckedLibrary) -> bool:
     cases = [statement for case in feeder.correlation.cases for statement in case.statements]
     return all(
         _hands_on(statement, names, ports, library)
-        for statement in (*feeder.correlation.initially, *cases)
+        for statement in statements_of(feeder.correlation)
         if isinstance(statement, PushNew)
     ) and all(each.port in ports for each in cases if isinstance(each, PushPort))
 

@@ -11,7 +11,7 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.output.columns import events_table
+from ensue.engine.batch.output.event_tables import events_table
 from ensue.engine.batch.output.schema import output_schema
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.arrow import events_of, table_of

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensue.engine.batch.input.batches import EventBatch, TableBatch
+from ensue.engine.batch.input.batches import TableBatch
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.input.intake import Intake
 from ensue.engine.counts import Counts
 from ensue.events import Event, Rejected

@@ -14,7 +14,7 @@ import pytest
 import zstandard
 
 from ensue.errors import UsageError
-from ensue.events.sources import Input, open_inputs
+from ensue.events.sources import Input, finding, open_inputs
 
 LINES = b'{"id": "1"}\n{"id": "2"}\n'
 
@@ -234,3 +234,20 @@ def test_arrow_is_opened_as_it_is(tmp_path: Path) -> None:
         pass
 
     assert only(path).format == "arrow"
+
+
+def test_a_folder_that_cannot_be_looked_through_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.jsonl").write_text("")
+    (tmp_path / "b.jsonl").write_text("")
+    monkeypatch.setattr(finding, "MOST_ENTRIES", 1)
+    with pytest.raises(UsageError, match="has more than 1 files and folders in it"):
+        finding.find_files([str(tmp_path)])
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "/somewhere")
+
+    monkeypatch.setattr(Path, "rglob", refuse)
+    with pytest.raises(UsageError, match="cannot be looked through: `/somewhere`: permission"):
+        finding.find_files([str(tmp_path)])

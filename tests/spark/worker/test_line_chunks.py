@@ -13,7 +13,7 @@ import ensue
 from ensue.events.event import Event
 from ensue.events.mapping import Mapping
 from ensue.events.reading import read_events
-from ensue.spark.batch.opening import csv_fields, json_fields
+from ensue.spark.batch.line_columns import csv_fields, json_fields
 from ensue.spark.worker.event_rows import read_event
 from ensue.spark.worker.line_chunks import NEEDS_NUMBER, LinesTask, read_lines
 

@@ -34,6 +34,8 @@ class Slot(msgspec.Struct, gc=False):
 
 
 class EventQueue:
+    """The queue of one consumer."""
+
     def __init__(self) -> None:
         self._plain: deque[Slot] = deque()
         self._levels: dict[int, deque[Slot]] = {0: self._plain}

@@ -32,6 +32,8 @@ MOST_THREADS = 1_000
 
 
 class ThreadPool:
+    """Threads that share one queue of ready receivers."""
+
     def __init__(self, threads: int = 4, *, real_time: RealTimeThreads | None = None) -> None:
         self._check(threads)
         self._lock = threading.Lock()

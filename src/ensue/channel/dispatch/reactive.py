@@ -72,6 +72,8 @@ class ThreadBacklogs(threading.local):
 
 
 class ReactiveDispatcher:
+    """Calls consumers in the thread that pushes."""
+
     def __init__(self, real_time: RealTimeThreads | None = None) -> None:
         self._backlogs = ThreadBacklogs()
         self._last_backlog = self._backlogs.backlog

@@ -18,6 +18,8 @@ EMPTY_QUEUES_KEPT = 64
 
 
 class ReadyQueue:
+    """Receivers with work, by urgency."""
+
     def __init__(self) -> None:
         self._queues: dict[tuple[int, ...], deque[Receiver]] = {}
         self._keys: list[tuple[int, ...]] = []

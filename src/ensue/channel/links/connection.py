@@ -70,6 +70,8 @@ class Owner(Protocol):
 
 
 class TcpConnection(asyncio.Protocol):
+    """One connection, from its handshake to its end."""
+
     def __init__(self, owner: Owner) -> None:
         self._owner = owner
         self._loop = owner.links.loop

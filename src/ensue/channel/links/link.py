@@ -1,4 +1,8 @@
-"""What a federation, its links and its channel need of each other."""
+"""Protocols between a channel, its federation and its links: what each needs of the others.
+
+A federation routes events and interests over `Link`s; a link asks its `Router` whom it may speak to
+and hands over what has arrived. Nothing is implemented here, so that none of them imports another.
+"""
 
 from __future__ import annotations
 

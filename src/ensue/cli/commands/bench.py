@@ -31,7 +31,7 @@ def bench(
         typer.Option("--plots", metavar="DIR", help="Draw the curves into a folder, as SVG."),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="How often each work is measured.")
+        int, typer.Option("--repeats", metavar="N", min=1, help="How often each work is measured.")
     ] = 7,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny sizes: shows that it runs; figures mean nothing.")

@@ -10,7 +10,7 @@ import typer
 
 from ensue.cli.deadlines import Deadline, seconds_of
 from ensue.cli.libraries import LibraryFiles, OntologyFiles, load_library
-from ensue.cli.terminal import EXIT_FINDINGS, counted, show, show_findings
+from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show, show_findings
 from ensue.errors import LibraryError, LimitError
 from ensue.lang.derived.relating import relates_events
 from ensue.lang.diagnostics import Diagnostic
@@ -58,6 +58,8 @@ def check(
     types = counted(len(library.types), "event type")
     correlations = counted(len(library.correlations), "correlation")
     show(f"good: {types}, {correlations}", "bold green")
+    if not library.correlations.names:
+        say("there is no correlation in it yet, so that nothing can be put out", "yellow")
     for line in _costs(library, all_of_them=costs):
         show(line)
 

@@ -69,6 +69,8 @@ def fmt(
 
 def _text(path: Path) -> str:
     """Line ends are kept as they are."""
+    if not path.exists():
+        raise UsageError(f"there is no file `{path}`: give the path of a library (*.cor)")
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:

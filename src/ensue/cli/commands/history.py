@@ -156,7 +156,7 @@ def find(
     out: Out = None,
     ontology: OntologyFiles = None,
 ) -> None:
-    """Print what is kept and matches a filter, as JSON lines, by start and then by arrival.
+    """Print what is kept and matches a filter. As JSON lines, by start and then by arrival.
 
     \b
     Example:
@@ -173,6 +173,7 @@ def find(
 
     begin, stop = _time("--since", since), _time("--until", until)
     known = _known(filter, ontology)
+    _require_kept(url)
     with History.open(url, ontology=known) as history:
         written = _write(islice(history.scan(filter, begin, stop), limit), out)
     say(f"{counted(written, 'event')} found", "dim")
@@ -202,10 +203,11 @@ def replay(
     out: Out = None,
     ontology: OntologyFiles = None,
 ) -> None:
-    """Run a library, or try a subscription, over a span of a history: as it would have been live.
+    """Run a library, or try a subscription, over a span of a history.
 
-    Events come in the order of their times. What asks the history sees what had come before. With
-    --engine spark the folder of a parquet: history is read by Spark.
+    It is as it would have been live: events come in the order of their times, and what asks the
+    history sees what had come before. With --engine spark the folder of a parquet: history is read
+    by Spark.
 
     \b
     Example:
@@ -226,6 +228,7 @@ def replay(
     begin, stop = _time("--since", since), _time("--until", until)
     if filter is not None:
         known = _known(filter, ontology)
+        _require_kept(url)
         with History.open(url, ontology=known) as history:
             written = _write(history.backtest(filter, begin, stop), out)
         say(f"{counted(written, 'event')} would have matched", "dim")
@@ -244,6 +247,7 @@ def replay(
         outputs = _on_spark(url, library, begin, stop)
         written = _write(_only(outputs, correlation), out)
     else:
+        _require_kept(url)
         with History.open(url) as history:
             made = replay_library(history, library, begin, stop, engine, on_refused)
             written = _write(_only(made, correlation), out)
@@ -305,3 +309,13 @@ def _time(option: str, text: str | None) -> int | None:
         return None if text is None else parse_time(text)
     except ValueError as error:
         raise UsageError(f"`{option}`: {error}") from None
+
+
+def _require_kept(url: str) -> None:
+    """Raises `UsageError` for a file or a folder that is not there: a slip would find nothing."""
+    kind, _, path = url.partition(":")
+    if kind in ("sqlite", "parquet") and path and not Path(path).exists():
+        raise UsageError(
+            f"there is no history `{url}`: look for a slip in the path, or keep events there"
+            f" first, by `ensue history add {url} --events FILE`"
+        )

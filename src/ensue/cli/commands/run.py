@@ -35,7 +35,7 @@ from ensue.cli.on_spark import (
     run_on_executors,
     start_on_spark,
 )
-from ensue.cli.outputs import Outputs
+from ensue.cli.outputs import Outputs, refuse_other_formats
 from ensue.cli.progress import progress_bars
 from ensue.cli.running import Report, Running
 from ensue.cli.start.process import load_pyarrow
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 def run(
     libraries: LibraryFiles,
     events: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--events",
             "-e",
@@ -69,7 +69,7 @@ def run(
             help="The events: a file, a folder, a pattern as 'may/*.csv', or - for the standard"
             " input. It can be given several times; all are read, in the order of their times.",
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the outputs here, not to stdout.")
     ] = None,
@@ -202,6 +202,8 @@ def run(
       1  not one record could be read; or --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
+    if not events:
+        raise UsageError(_without_events(libraries))
     if engine not in (known := ("auto", *ENGINES, SPARK)):
         choices = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
@@ -209,6 +211,7 @@ def run(
     mapping = Mapping.parse(columns, type, timezone)
     end = _time("--until", until)
     written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
+    refuse_other_formats(out)
     refuse_shared_files([*(("--events", each) for each in events), *written.items()], libraries)
     library = load_library(libraries, ontology)
     if correlation is not None:
@@ -310,12 +313,21 @@ def run(
         late=late_events,
         explained=running.run if explain and isinstance(running, Running) else None,
         only=correlation,
+        due=running.due if isinstance(running, Running) else None,
     )
     report.tell(None if stopped else out, end)
     if stopped:
         say("stopped at the first record that was refused, as `--strict` asks", "red")
     if stopped or report.could_read_nothing:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _without_events(libraries: Sequence[Path]) -> str:
+    """What to write where no events were named; they may stand among the files of the library."""
+    named = [str(each) for each in libraries if each.suffix == ".cor"] or ["rules.cor"]
+    others = [str(each) for each in libraries if each.suffix != ".cor"] or ["events.jsonl"]
+    given = " ".join(f"--events {each}" for each in others)
+    return f"`run` reads events, and none were named: write `ensue run {' '.join(named)} {given}`"
 
 
 def _check_streaming(engine: str, option: str) -> None:

@@ -106,6 +106,11 @@ def _gather(paths: Sequence[Path]) -> tuple[list[Case], list[str]]:
     cases: list[Case] = []
     problems: list[str] = []
     for path in paths:
+        if path.suffix == ".cor" and path.is_file():
+            problems.append(
+                f"{path}: is a library, and cases are TOML (*.toml): `ensue check {path}` checks it"
+            )
+            continue
         files = find_case_files(path)
         if not files:
             problems.append(f"{path}: the folder holds no case file (*.toml)")

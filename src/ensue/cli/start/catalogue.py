@@ -14,6 +14,7 @@ from typing import Any
 
 import typer
 
+from ensue.cli.start.plain_help import tell_plainly
 from ensue.cli.start.plain_options import read_plainly
 
 
@@ -88,4 +89,5 @@ def _built(name: str, entry: Entry) -> Any:
         holder.command(name, short_help=entry.line)(found)
     command = typer.main.get_group(holder).commands[name]
     read_plainly(command)
+    tell_plainly(command)
     return command

@@ -11,6 +11,6 @@ engine says which correlations those are. It answers as the other engines do, or
 from __future__ import annotations
 
 from ensue.engine.batch.engine import BatchEngine
-from ensue.engine.batch.single.correlation import Path, path_of
+from ensue.engine.batch.paths import Path, path_of
 
 __all__ = ["BatchEngine", "Path", "path_of"]

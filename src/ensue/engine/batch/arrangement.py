@@ -9,42 +9,27 @@ company, that feeds others or is fed runs alone, in columns (`single.correlation
 from __future__ import annotations
 
 from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.paths import Path, path_alone
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import decode_correlation, encode_correlation
 from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation, Path, path_of
-from ensue.engine.core.relating.form import Form, form_of, remembers_events
+from ensue.engine.batch.single.correlation import ColumnCorrelation
+from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
-from ensue.engine.outputs import carries_key_inside
-from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.derived.relating import relates_events
-from ensue.lang.syntax import Correlation, FilterCorrelation
+from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import Machine
-from ensue.machine.plan import Plan
 from ensue.machine.prepared import brought_plan
 
 Running = ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member
 
 
-def path_alone(
-    correlation: Correlation, planned: Plan | None, types: TypeSystem
-) -> tuple[Path, Machine | None]:
-    """How a correlation runs in batches by itself, and its machine if it runs on one."""
-    if carries_key_inside(correlation, types):
-        return Path("events", "its outputs carry their key inside of nested data"), None
-    if remembers_events(correlation):
-        form = form_of(correlation, types)
-        if not isinstance(form, str):
-            return Path("related"), None
-        if relates_events(correlation):
-            return Path("events", form), None
-    return path_of(correlation, planned)
-
-
 class Arrangement:
-    """`running` has the correlations in the order of the library."""
+    """How the correlations of one library run: groups of rules, and rules alone.
+
+    `running` has what each correlation runs as, by name, in the order of the library.
+    """
 
     def __init__(self, library: CheckedLibrary, depth: int, counts: Counts) -> None:
         self._library = library

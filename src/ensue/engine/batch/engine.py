@@ -1,7 +1,7 @@
 """The batch engine: tables of events in, tables of outputs out.
 
 A table is cut into batches (`input.intake`), each batch goes through all correlations
-(`ordered_pass`), and outputs leave in the form that is asked for (`output.forms`). The state
+(`ordered_pass`), and outputs leave as a table, as events or as lines (`output.columns`). The state
 between batches is in the correlations; a snapshot of it is bytes (`saved`). Events that are in
 Python already take this way too (`read_all`).
 
@@ -13,19 +13,21 @@ an earlier batch has reached in `late`: neither stops anything.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from typing import Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.arrangement import Running
-from ensue.engine.batch.input.batches import Batch, EventBatch
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.input.intake import Checked, Intake
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.ordered_pass import OrderedPass
-from ensue.engine.batch.output.forms import BatchOutputs, Output, OutputForms
+from ensue.engine.batch.output.columns import BatchOutputs, OutputForms
 from ensue.engine.batch.output.schema import OutputSchema
+from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.saved.snapshots import (
     FORMAT,
@@ -38,7 +40,7 @@ from ensue.engine.batch.saved.snapshots import (
     has_left_table,
 )
 from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation, Path
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import ENDLESS
@@ -52,16 +54,14 @@ from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 
-Form = TypeVar("Form", bound=Sized)
-
 OUTPUTS_AT_ONCE = 1 << 17
 """About how many outputs of timers are made at once, where timers may fire far more often."""
 
 KEYS_BEFORE_A_SWEEP = 1 << 18
-"""How many keys have numbers before those that hold nothing are dropped."""
+"""How many keys have numbers before keys that hold nothing are dropped."""
 
 KEYS_BEFORE_A_TIMED_SWEEP = 1 << 16
-"""How many there are before it is worth looking for those whose time has passed."""
+"""How many keys there are before it is worth looking for keys whose time has passed."""
 
 
 class BatchEngine:
@@ -74,7 +74,7 @@ class BatchEngine:
         max_jump: float = UNBOUNDED,
         columns: OutputSchema | None = None,
     ) -> None:
-        """`columns` are those of tables of outputs; without them, all that the library can have."""
+        """`columns` are the columns of output tables; by default, all that the library can have."""
         self.counts = Counts() if counts is None else counts
         self._given_columns = columns
         self.clock: int | None = None
@@ -143,14 +143,15 @@ class BatchEngine:
         """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
         self._make_room()
         for batch in self._intake.batches(table, source, self.clock, mapping):
-            yield from self._counted(self._run_in_steps(batch, self._forms.table))
+            for found in self._counted(self._run_in_steps(batch)):
+                yield found.table()
         self._clear_up()
 
-    def _counted(self, tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-        for table in tables:
-            if len(table):
-                self.counts.outputs += len(table)
-                yield table
+    def _counted(self, parts: Iterator[BatchOutputs]) -> Iterator[BatchOutputs]:
+        for found in parts:
+            if len(found):
+                self.counts.outputs += len(found)
+                yield found
 
     # --- chunks of files --------------------------------------------------------------------------
 
@@ -169,16 +170,12 @@ class BatchEngine:
         """
         self._make_room()
         for near in self._intake.in_reach(batch):
-            for found in self._run_in_steps(near, self._forms.whole):
-                self.counts.outputs += len(found)
-                yield found
+            yield from self._counted(self._run_in_steps(near))
         self._clear_up()
 
     def advance_to(self, time: int) -> Iterator[BatchOutputs]:
         """Let the clock go on; out goes what follows from that."""
-        for found in self._advance_in_steps(time, self._forms.whole):
-            self.counts.outputs += len(found)
-            yield found
+        yield from self._counted(self._advance_in_steps(time))
 
     # --- the end ----------------------------------------------------------------------------------
 
@@ -189,7 +186,8 @@ class BatchEngine:
     def finish_in_parts(self, until: int | None = None) -> Iterator[pa.Table]:
         """What `finish` returns, in parts as they are made; there may be none."""
         if until is not None:
-            yield from self._counted(self._advance_in_steps(until, self._forms.table))
+            for found in self._counted(self._advance_in_steps(until)):
+                yield found.table()
 
     # --- events that are in Python already --------------------------------------------------------
 
@@ -200,7 +198,8 @@ class BatchEngine:
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]:
         self._make_room()
         batch = EventBatch(events, self._types)
-        yield from self._run_in_steps(batch, self._forms.events, OUTPUTS_OF_A_STEP)
+        for found in self._run_in_steps(batch, OUTPUTS_OF_A_STEP):
+            yield found.events()
         self._clear_up()
 
     def read(self, event: Event) -> list[Event]:
@@ -213,23 +212,18 @@ class BatchEngine:
         return [output for part in self.advance_in_parts(time) for output in part]
 
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
-        yield from self._advance_in_steps(time, self._forms.events, OUTPUTS_OF_A_STEP)
+        for found in self._advance_in_steps(time, OUTPUTS_OF_A_STEP):
+            yield found.events()
 
     # --- steps of the clock -----------------------------------------------------------------------
 
-    def _advance_in_steps(
-        self, time: int, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
-    ) -> Iterator[Form]:
-        """The outputs of timers up to a time, in one of the forms."""
+    def _advance_in_steps(self, time: int, most: int = OUTPUTS_AT_ONCE) -> Iterator[BatchOutputs]:
+        """The outputs of timers up to a time, in parts of about so many at the most."""
         nothing = EventBatch([], self._types)
-        yield from advance_in_steps(
-            time, self.next_due, lambda to: form(self._run(nothing, to)), most
-        )
+        yield from advance_in_steps(time, self.next_due, lambda to: self._run(nothing, to), most)
         self.clock = time if self.clock is None else max(self.clock, time)
 
-    def _run_in_steps(
-        self, batch: Batch, form: Callable[[Sequence[Output]], Form], most: int = OUTPUTS_AT_ONCE
-    ) -> Iterator[Form]:
+    def _run_in_steps(self, batch: Batch, most: int = OUTPUTS_AT_ONCE) -> Iterator[BatchOutputs]:
         """What a batch brings about, in parts where its timers may fire very often."""
         done, count, times = 0, len(batch), batch.times
         step = self._time_of_a_step(batch)
@@ -237,10 +231,10 @@ class BatchEngine:
             now = int(times[done]) if self.clock is None else self.clock
             end = count if step is None else int(np.searchsorted(times, now + step, "right"))
             if end == done:
-                yield from self._advance_in_steps(int(times[done]), form, most)
+                yield from self._advance_in_steps(int(times[done]), most)
                 end = int(np.searchsorted(times, times[done], "right"))
             whole = done == 0 and end == count
-            made = form(self._run(batch if whole else batch.since(done, end), None))
+            made = self._run(batch if whole else batch.since(done, end), None)
             done = end
             if len(made):
                 yield made
@@ -248,7 +242,7 @@ class BatchEngine:
                 step = max(1, step // 2) if len(made) > most else 2 * step
 
     def _time_of_a_step(self, batch: Batch) -> int | None:
-        """How far the clock goes at once in a batch; None if all of it is little enough."""
+        """The span of time that goes through at once; None if the whole batch is small enough."""
         if self._shortest is None or not len(batch):
             return None
         first = int(batch.times[0]) if self.clock is None else self.clock
@@ -348,17 +342,17 @@ class BatchEngine:
 
     # --- one batch --------------------------------------------------------------------------------
 
-    def _run(self, batch: Batch, until: int | None) -> list[Output]:
+    def _run(self, batch: Batch, until: int | None) -> BatchOutputs:
         """What follows from a batch, and from the clock that goes on to `until` behind it."""
         reached = [int(batch.times[-1])] if len(batch) else []
         reached += [each for each in (until, self.clock) if each is not None]
         self.clock = max(reached, default=None)
         first = self._positioned
         self._positioned += len(batch)
-        return self._pass.run(batch, first, self.clock)
+        return self._forms.of_batch(self._pass.run(batch, first, self.clock))
 
     def _clear_up(self) -> None:
-        """Let go of events, and of keys whose windows and timeouts have passed."""
+        """Drop events that no key holds, and keys whose windows and timeouts have passed."""
         for running in [*self.correlations.values(), *self._arranged.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
                 running.clear_up()
@@ -370,7 +364,7 @@ class BatchEngine:
             self._sweep(self.clock)
 
     def _make_room(self) -> None:
-        """Let go of keys that hold nothing where there are many: before more is read, if it is."""
+        """Drop keys that hold nothing, where there are many, before more is read."""
         if self.clock is not None and self._key_count() > self._sweeps.most_keys:
             self._sweep(self.clock)
 

@@ -3,8 +3,8 @@
 In come rows in the order of their times, and the time that the clock has reached; out go outputs,
 each with its place in the order of the stream. Groups read first, for no rule of a group feeds
 another. A rule that cannot go on as it runs goes on in another way at the same row
-(`arrangement`). Nothing here cuts a stream into batches, and nothing puts outputs into their order:
-that is the engine's and `output.whole`'s.
+(`arrangement`). The engine cuts a stream into batches, and `output.columns` puts outputs into their
+order.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from functools import cached_property
 import numpy as np
 
 from ensue.engine.batch.arrangement import Arrangement
-from ensue.engine.batch.input.batches import Batch, EventBatch
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.event_batches import EventBatch
+from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.many.group import CellGroup, Member
-from ensue.engine.batch.output.columns import Made, MadeInTurn
-from ensue.engine.batch.output.forms import Output
+from ensue.engine.batch.output.columns import Made, MadeInTurn, Output
 from ensue.engine.batch.output.order import (
     Places,
+    Positions,
     Roots,
     depth_of,
     event_positions,
@@ -28,7 +30,7 @@ from ensue.engine.batch.output.order import (
 )
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation, Positions, Segment
+from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.counts import Counts
 from ensue.lang.checked import CheckedLibrary
 

@@ -35,6 +35,8 @@ BEFORE_ALL = 2**61
 
 
 class Cells:
+    """The cells of the rules of packed tables, under all keys."""
+
     def __init__(self, tables: PackedTables) -> None:
         self.tables = tables
         self._key_count = 0

@@ -54,9 +54,10 @@ class TableArrays(NamedTuple):
 
 
 class PackedTables:
-    """`shape_of` says which of the tables each rule has; `by_symbol` that letters are symbols.
+    """The packed tables of some rules; `shape_of` says which of the tables each rule has.
 
-    Else a letter has a bit for each event port of the rule (`event_ports` of each shape).
+    With `event_ports`, which has their number for each shape, a letter has a bit for each event
+    port of the rule; without, there is one rule and letters are symbols of its table.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class PackedTables:
         self.moves = np.zeros(1 << 10, np.int32)
         self.more_from = np.zeros(2, np.int32)
         self.more_at = np.zeros(0, np.int32)
+        self._hand_out()
         self._event_ports: list[int] | None = None if event_ports is None else []
         self._more_of: dict[tuple[int, ...], int] = {(): 0}
         self._symbol_of: list[dict[int, int]] = []
@@ -128,10 +130,11 @@ class PackedTables:
                 self.facts[here, ALARMS] = 1 << self._event_ports[shape]
             self.facts[here, PORTS] = len(table.timers.ports)
             self.facts[here, TIMERS] = len(table.timers)
+        self._hand_out()
 
-    @property
-    def arrays(self) -> TableArrays:
-        return TableArrays(
+    def _hand_out(self) -> None:
+        """Hand kernels the arrays as they are now; called wherever one of them is replaced."""
+        self.arrays = TableArrays(
             self.moves.view(np.uint64),
             self.moves,
             self.rules,
@@ -157,15 +160,18 @@ class PackedTables:
         table = self.tables[shape]
         return 1 + table.slots + (DUE + len(table.timers) if len(table.timers) else 0)
 
-    def cell_widths(self) -> npt.NDArray[np.int64]:
-        """How many numbers the cell of each rule has at least."""
-        widths = [
+    def shape_widths(self) -> list[int]:
+        """How many numbers the cell of a rule of each shape has at least."""
+        return [
             # Room for two registers costs less than laying all cells out anew.
             self.fixed_width(shape) + (max(2, table.registers) if table.has_window else 0)
             for shape, table in enumerate(self.tables)
         ]
+
+    def cell_widths(self) -> npt.NDArray[np.int64]:
+        """How many numbers the cell of each rule has at least."""
         # A rule that has been stopped keeps no more than its state.
-        return np.array([*widths, 1], np.int64)[self.shape_of]
+        return np.array([*self.shape_widths(), 1], np.int64)[self.shape_of]
 
     def _letters_of(self, shape: int) -> int:
         table = self.tables[shape]
@@ -205,9 +211,7 @@ class PackedTables:
         if letter not in known:
             alarm = letter - (1 << self._event_ports[shape])
             known[letter] = (
-                table.alarm_symbols[alarm]
-                if alarm >= 0
-                else int(table.symbols.number(np.array([letter], np.uint8))[0])
+                table.alarm_symbols[alarm] if alarm >= 0 else table.symbols.number(letter)
             )
         return known[letter]
 
@@ -217,16 +221,15 @@ class PackedTables:
             number = self._more_of[places] = len(self._more_of)
             self.more_at = np.append(self.more_at, np.array(places, np.int32))
             self.more_from = np.append(self.more_from, np.int32(len(self.more_at)))
+            self._hand_out()
         return number
 
-    def number_symbols(self, bits: Any) -> npt.NDArray[np.int32]:
-        """The letters of events of the only rule, from their bits."""
+    def fit_letters(self) -> None:
+        """Have a letter for every symbol of the only rule."""
         (table,) = self.tables
-        symbols: npt.NDArray[np.int32] = table.symbols.number(bits)
         if len(table.symbols.atoms) > self._letters[0]:
             self._letters[0] = 2 * len(table.symbols.atoms)
             self._forget(0)
-        return symbols
 
     def _forget(self, shape: int) -> None:
         """Lay the rows of a shape out anew; its moves are worked out when they are asked for."""
@@ -286,6 +289,7 @@ class PackedTables:
         self._used += size
         if self._used > len(self.moves):
             self.moves = taller(self.moves, 2 * self._used)
+            self._hand_out()
         self.moves[begin : self._used] = fill
         return begin
 

@@ -14,7 +14,7 @@ when a table that keeps growing is left for the form that is linear in the expre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +22,7 @@ import numpy.typing as npt
 
 from ensue.engine.core.bit_table import BitTable
 from ensue.engine.core.effects import Action, EclActions, Entry, FilterActions
-from ensue.engine.core.jit import FAR, compiled
-from ensue.engine.core.numbering import IntegerNumbers
+from ensue.engine.core.jit import FAR
 from ensue.engine.core.timer_table import Timers
 from ensue.engine.core.window_table import ALWAYS, OrderedState, OrderedTable, settled_state
 from ensue.lang.syntax import Correlation, FilterCorrelation
@@ -41,9 +40,10 @@ EVENTS_A_MOVE = 64
 
 
 class Move(NamedTuple):
-    """An entry of a table: `binds` are slots, `timers` those that are set anew, as bits.
+    """An entry of a table: `binds` are slots, `timers` has a bit for each timer that is set anew.
 
-    `register` is -1 where no start begins."""
+    `register` is -1 where no start begins.
+    """
 
     following: int
     action: int
@@ -53,8 +53,9 @@ class Move(NamedTuple):
 
 
 class RuleTable:
-    """`bit_of` says which bit of an event stands for which atom of the machine.
+    """The table of one rule, or of several rules of one shape.
 
+    `bit_of` says which bit of an event stands for which atom of the machine.
     `slot_of` says in which slot of a cell each place of the machine is kept, if not in its own:
     rules of different shapes all have what their first port is bound to in slot 0, and so on.
     """
@@ -172,7 +173,7 @@ class RuleTable:
         return number
 
     def forget_start(self) -> None:
-        """Let a key in the first state be one that has read nothing, where that is all the same."""
+        """Number the first state as the state before any event, where both behave alike."""
         first = self.transitions.first
         identity = first.identity if isinstance(first, OrderedState) else first.active
         self._number_of[identity] = NOT_STARTED
@@ -249,17 +250,6 @@ def moving_states(machine: Machine) -> list[int]:
     return [state for state in range(len(machine.names)) if state not in fixed]
 
 
-@compiled
-def _look_up(patterns: Any, numbers: Any, found: Any) -> Any:
-    """Write the number of each pattern; returns the lowest, which is -1 if one has none."""
-    lowest = np.int32(0)
-    for at in range(patterns.size):
-        number = numbers[np.uint64(patterns[at])]
-        found[at] = number
-        lowest = min(lowest, number)
-    return lowest
-
-
 class Symbols:
     """Numbers the bit patterns that occur, each with the atoms that it stands for."""
 
@@ -271,56 +261,21 @@ class Symbols:
             if atom in bit_of and not isinstance(atom, AnyAtom):
                 self._atoms_of_bit.setdefault(bit_of[atom], []).append(number)
         self._number_of: dict[int, int] = {}
-        self._numbers: list[IntegerNumbers] = []
-        self._symbol_of_pattern: list[int] = []
-        self._lut = np.empty(0, np.int32)
 
-    def number(self, bits: Any) -> Any:
-        if bits.dtype.itemsize > 2:
-            return self._number_many(bits if bits.ndim == 2 else bits[:, None])
-        if not self._lut.size:
-            self._lut = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
-        numbers = np.empty(len(bits), np.int32)
-        if _look_up(bits, self._lut, numbers) < 0:
-            self._add(int(each) for each in np.unique(bits))
-            for pattern, number in self._number_of.items():
-                self._lut[pattern] = number
-            _look_up(bits, self._lut, numbers)
-        return numbers
-
-    def _number_many(self, words: Any) -> Any:
-        """Number patterns of many bits: the words of each, one after the other, by hash tables."""
-        found = np.zeros(len(words), np.int32)
-        for place in range(words.shape[1]):
-            if len(self._numbers) <= 2 * place:
-                self._numbers += [IntegerNumbers(), IntegerNumbers()]
-            of_word, of_pair = self._numbers[2 * place : 2 * place + 2]
-            one = of_word.number(words[:, place].astype(np.int64))
-            found = of_pair.number(found.astype(np.int64) << 32 | one)
-        known = len(self._symbol_of_pattern)
-        if found.size and int(found.max()) >= known:
-            # Written from the end, so that the first row of each number is what stays.
-            first = np.empty(1 + int(found.max()), np.int64)
-            first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
-            for row in first[known:].tolist():
-                pattern = sum(int(word) << 64 * n for n, word in enumerate(words[row]))
-                self._add([pattern])
-                self._symbol_of_pattern.append(self._number_of[pattern])
-        return np.array(self._symbol_of_pattern, np.int32)[found]
+    def number(self, pattern: int) -> int:
+        """The symbol of the events that have these bits; a pattern that is new gets the next."""
+        symbol = self._number_of.get(pattern)
+        if symbol is None:
+            symbol = self._number_of[pattern] = self.add(self._atoms_in(pattern))
+        return symbol
 
     def add(self, atoms: frozenset[int]) -> int:
-        """A symbol that no event has: the firing of a timer."""
+        """A symbol of its own for these atoms: that of a new pattern, or of a timer's firing."""
         self.atoms.append(atoms)
         return len(self.atoms) - 1
 
-    def _add(self, patterns: Iterable[int]) -> None:
-        for pattern in patterns:
-            if pattern not in self._number_of:
-                self._number_of[pattern] = len(self.atoms)
-                self.atoms.append(self._atoms_in(pattern))
-
     def _atoms_in(self, pattern: int) -> frozenset[int]:
-        """As `atoms_of_bits`, for a machine of many atoms of which a pattern has few."""
+        """The atoms whose bits a pattern has; a machine may have many, a pattern has few."""
         found = set(self._always)
         while pattern:
             bit = pattern & -pattern

@@ -9,13 +9,14 @@ those lengths are ordered alike.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ensue.engine.core.renaming import numbered_ports, with_ports
 from ensue.engine.core.rule_table import RuleTable
 from ensue.engine.core.timer_table import Timers
-from ensue.engine.renaming import numbered_ports, with_ports
-from ensue.lang.derived.parts import timeouts_in
+from ensue.lang.derived.parts import statements_of, timeouts_in
+from ensue.lang.expressions.rewriting import mapped
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,
@@ -24,7 +25,6 @@ from ensue.lang.syntax import (
     EventPort,
     FilterCorrelation,
     PushPort,
-    Statement,
     Timeout,
     TimerPort,
 )
@@ -70,12 +70,9 @@ def company_of(correlation: Correlation, machine: Machine | None) -> Company | N
     return Company(names, sends, binds_first, len(timers) > 0)
 
 
-def statements_of(correlation: Correlation) -> list[Statement]:
-    """All statements of a transformer; an expression has none."""
-    if not isinstance(correlation, FilterCorrelation):
-        return []
-    of_cases = (statement for case in correlation.cases for statement in case.statements)
-    return [*correlation.initially, *of_cases]
+def begins_with_statements(correlation: Correlation) -> bool:
+    """Whether a key says something when it starts, before its first event."""
+    return isinstance(correlation, FilterCorrelation) and bool(correlation.initially)
 
 
 def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
@@ -138,18 +135,9 @@ def durations_in(correlation: Correlation) -> list[int]:
 
 
 def _with_ranks(said: Any, ranks: Mapping[int, Duration]) -> Any:
-    match said:
-        case Timeout(after):
-            return Timeout(ranks[after.microseconds])
-        case tuple():
-            return tuple(_with_ranks(each, ranks) for each in said)
-        case _ if is_dataclass(said) and not isinstance(said, type):
-            held = {each.name: getattr(said, each.name) for each in fields(said) if each.compare}
-            changed = {
-                name: _with_ranks(value, ranks)
-                for name, value in held.items()
-                if isinstance(value, tuple) or is_dataclass(value)
-            }
-            return replace(said, **changed)
-        case _:
-            return said
+    """An expression in which the ranks of its durations stand for the durations."""
+
+    def ranked(node: Any) -> Any:
+        return Timeout(ranks[node.after.microseconds]) if isinstance(node, Timeout) else None
+
+    return mapped(said, ranked)

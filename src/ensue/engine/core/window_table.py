@@ -30,7 +30,10 @@ ENDLESS = 2**61
 
 @dataclass(eq=False, slots=True)
 class OrderedState(TableState):
-    """`registers` says for each active state where its start is; `order` has the oldest first."""
+    """A state of a table with a window: active states, and which register holds which start.
+
+    `registers` has the register of each active state; `order` has the registers, oldest first.
+    """
 
     registers: Mapping[State, int] = None  # type: ignore[assignment]
     order: tuple[int, ...] = ()

@@ -77,6 +77,12 @@ class Waits:
 
 @dataclass(frozen=True)
 class Progress:
+    """How far a rule has come under one key: its complete parts, and what it waits for.
+
+    `before` is the last moment at which that can still come, where a window sets one. `left` has
+    parts that have left the window, and `left_before` the moment by which the rest had to come.
+    """
+
     done: tuple[Done, ...]
     waits: Waits
     before: int | None = None

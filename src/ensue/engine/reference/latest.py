@@ -1,4 +1,4 @@
-"""`bind latest`: the events that are the latest match of an expression together.
+"""`bind latest`: the events of the latest match of an expression.
 
 In come what a branch remembers, an expression and a stretch of readings; out goes a `Match`:
 
@@ -24,7 +24,7 @@ from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Tim
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The places of its first and last reading, and those of the events of each port."""
+    """A match: the places of its first and last reading, and the places of each port's events."""
 
     first: int
     last: int

@@ -92,7 +92,7 @@ class Admission:
             self._history[:] = [each for each in self._history if each[0] == "library"][-1:]
 
     def _is_in_time(self, event: Event) -> bool:
-        """Count an event, and put it among those that are read, or among the late ones."""
+        """Count an event, and put it into the order, or among the late events."""
         self._counts.events += 1
         if self._ordering.is_late(event.time):
             self._counts.late += 1

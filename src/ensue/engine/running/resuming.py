@@ -142,7 +142,7 @@ def check_restored(engine: Engine, ordering: Ordering, bound: float) -> None:
 
 
 def first_library(history: History, library: CheckedLibrary) -> CheckedLibrary:
-    """The library that a saved history begins with: the given one, if the text is that of it."""
+    """The library that a saved history begins with: the given library, if the texts are equal."""
     match history:
         case [("library", str(text)), *_]:
             return library if text == print_library(library.tree) else named_library(text, library)

@@ -47,6 +47,8 @@ History = list[tuple[str, str | int]]
 
 
 class SavedOrder(msgspec.Struct, frozen=True):
+    """The order of a run: its latest time, events that wait, events that came late."""
+
     lateness: int
     latest: int | None
     waiting: list[SavedEvent]
@@ -56,6 +58,8 @@ class SavedOrder(msgspec.Struct, frozen=True):
 
 
 class SavedCounts(msgspec.Struct, frozen=True):
+    """The counts of a run (`ensue.engine.counts`)."""
+
     events: int
     outputs: int
     late: int
@@ -64,6 +68,8 @@ class SavedCounts(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as plain data; one of `state`, `batch` and `history` is there, by its engine."""
+
     library: str
     engine: str
     explains: bool
@@ -153,10 +159,10 @@ def read_snapshot(data: bytes, library: CheckedLibrary, key: bytes | None = None
 
 @contextmanager
 def damaged_if_impossible() -> Iterator[None]:
-    """Whatever goes wrong with a state that came from bytes is told of the bytes.
+    """Turns any failure of a restored state into a `SnapshotError` about its bytes.
 
-    They are checked as they are read. But a snapshot that was changed, and its digest mended, may
-    have states that no run ever had, and not all of what follows from them is foreseen.
+    Bytes are checked as they are read. But a snapshot that was changed, and whose digest was made
+    to fit, may have states that no run ever had, and not every consequence is foreseen.
     """
     try:
         yield

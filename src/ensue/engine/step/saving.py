@@ -1,4 +1,9 @@
-"""The state of a stream on the step engine as plain data, rule by rule (`core.saved.rules`)."""
+"""The state of a stream on the step engine as plain data, rule by rule.
+
+In comes a stream; out goes a `SavedStream`, and the other way round. How one rule and its keys are
+saved is told in `core.saved.rules`. A state that no stream of the library can have had is refused
+with `SnapshotError`.
+"""
 
 from __future__ import annotations
 

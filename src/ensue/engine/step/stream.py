@@ -2,9 +2,9 @@
 
 There is one clock for the whole stream. An event first moves the clock, and timers that are due
 fire; then the rules that want the event read it, in the order of the library; their outputs are
-read by other rules after that, first in, first out. A rule runs by itself (`single`) or in a cell
-with many others (`many`); which rules read an event is found by generated code (`dispatch`). Rules
-can be added, replaced and removed while the stream runs: rules that stay keep their instances.
+read by other rules after that, first in, first out. A rule runs by itself (`core.instances`) or in
+a cell with many others (`many`); which rules read an event is found by generated code (`dispatch`).
+Rules can be added, replaced and removed while the stream runs; rules that stay keep their keys.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The alarms of instances: a heap of due times, put right when a time has come.
+"""The alarms of instances: a lazy heap of due times.
 
-In come instances that have read something or fired; out go those whose timers are due, in the order
-of the stream: by time, then by the place of the correlation in the library, then by the last event
-that each has read. An alarm that is put off or stopped stays in the heap until its time has come
-(lazy deletion), since most timers are set anew before they fire; when such alarms outnumber the
-others, the heap is made anew without them.
+In come instances that have read something or fired; out go instances whose timers are due, in the
+order of the stream: by time, then by the place of the correlation in the library, then by the last
+event that each has read. An alarm that is put off or stopped stays in the heap until its time has
+come (lazy deletion), since most timers are set anew before they fire; when such alarms outnumber
+the others, the heap is made anew without them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ensue.engine.instance import Instance
 Owner = TypeVar("Owner")
 
 FEWEST_ALARMS = 64
-"""So many alarms are in the heap before it is worth looking for those that are out of date."""
+"""With fewer alarms in the heap it is not worth looking for alarms that are out of date."""
 
 
 @dataclass(order=True, slots=True)
 class Alarm(Generic[Owner]):
-    """A due time of an instance; `order` and `last_read` order those that are due together."""
+    """A due time of an instance; `order` and `last_read` order alarms that are due together."""
 
     due: int
     order: int
@@ -33,7 +33,7 @@ class Alarm(Generic[Owner]):
 
 
 class Alarms(Generic[Owner]):
-    """`heap` is there to be looked at: no alarm is due before its first."""
+    """The alarms of a stream. `heap` may be read by others: no alarm is due before its first."""
 
     def __init__(self) -> None:
         self.heap: list[Alarm[Owner]] = []

@@ -1,8 +1,8 @@
-"""When to look for keys that hold nothing any more, so that looking costs little for each event.
+"""When to sweep: to look for keys that hold nothing any more, at little cost for each event.
 
-A sweep goes through all keys. One is due at some times as many keys as the last sweep has left, and
-once the clock has moved by the longest window or timeout of the rules. Where a sweep finds that
-most keys still hold something, the next one waits for twice that time.
+A sweep goes through all keys. It is due when there are `growth` times as many keys as the last
+sweep has left, or when the clock has moved by the longest window or timeout of the rules. Where a
+sweep finds that most keys still hold something, the next one waits for twice that time.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ensue.lang.syntax import Correlation, EclCorrelation
 class Sweeps:
     """A sweep is due from `most_keys` keys on, or from the time `due` on.
 
-    `longest` is the longest window or timeout; `growth` how many times as many keys there may be as
-    were left before.
+    `longest` is the longest window or timeout; `growth` is how many times as many keys there may be
+    as the last sweep has left.
     """
 
     def __init__(self, fewest_keys: int, longest: int | None, growth: int = 2) -> None:
@@ -35,7 +35,7 @@ class Sweeps:
             self.due = now + self._wait
 
     def done(self, before: int, left: int, now: int) -> None:
-        """A sweep has left so many keys of those that there were before."""
+        """A sweep is done: of `before` keys, `left` still hold something."""
         self.most_keys = max(self._fewest, self._growth * left)
         if self._wait is not None:
             self._wait = 2 * self._wait if 2 * left > max(before, self._fewest) else self._longest

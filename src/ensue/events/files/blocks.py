@@ -10,6 +10,7 @@ import numpy as np
 from ensue.errors import UsageError
 from ensue.events import overlong
 from ensue.events.files.chunk import Mask
+from ensue.events.kernels.words import count_of
 
 BLOCK_BYTES = 1 << 23
 """How much of a file is scanned at once. A record that is longer makes its block longer."""
@@ -92,11 +93,13 @@ def records_at_once(values: int) -> int:
 
 def in_lines(block: bytes, most: int) -> Iterator[bytes]:
     """A block in parts of so many lines."""
-    if block.count(b"\n") <= most:
+    data = np.frombuffer(block, np.uint8)
+    # A line has a byte at least, and mostly very many.
+    if len(block) <= most or count_of(data, LINE_BREAK) <= most:
         yield block
         return
     begin = 0
-    breaks = np.flatnonzero(np.frombuffer(block, np.uint8) == LINE_BREAK)
+    breaks = np.flatnonzero(data == LINE_BREAK)
     for end in (breaks[most - 1 :: most] + 1).tolist():
         yield block[begin:end]
         begin = end

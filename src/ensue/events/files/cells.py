@@ -23,12 +23,12 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.blocks import Blocks, not_utf8, records_at_once
+from ensue.events.files.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.places import Places
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.kernels.scanned import Records, Values
-from ensue.events.kernels.words import words_of
+from ensue.events.kernels.words import count_of, words_of
 from ensue.events.mapping import Mapping
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
@@ -139,7 +139,7 @@ class CellChunks:
         """The first records of a block, `most` of them, up to one that is too long."""
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
-        count = block.count(b"\n") + 1
+        count = count_of(data, LINE_BREAK) + 1
         count = count if most is None else min(count, most)
         values = Values.room(width, count)
         room = Records.room(count)

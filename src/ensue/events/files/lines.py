@@ -22,14 +22,21 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import Declared, DeclaredAttributes
-from ensue.events.files.blocks import Blocks, in_lines, not_utf8, records_at_once, whole_lines
+from ensue.events.files.blocks import (
+    LINE_BREAK,
+    Blocks,
+    in_lines,
+    not_utf8,
+    records_at_once,
+    whole_lines,
+)
 from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
 from ensue.events.files.name_tree import NameTree
 from ensue.events.files.places import Places
 from ensue.events.kernels import json_lines
 from ensue.events.kernels.json_lines import new_stacks, scan_lines
 from ensue.events.kernels.scanned import Records, Values
-from ensue.events.kernels.words import words_of
+from ensue.events.kernels.words import count_of, words_of
 from ensue.events.mapping import Mapping
 from ensue.events.nesting import path_of
 from ensue.events.singly import LineReader
@@ -50,7 +57,7 @@ class _Scanned:
     def __init__(self, block: bytes, tree: Any, data_node: int, slots: int, strict: bool) -> None:
         self.block = block
         self.data = np.frombuffer(block, np.uint8)
-        count = block.count(b"\n") + 1
+        count = count_of(self.data, LINE_BREAK) + 1
         values, room = Values.room(slots, count), Records.room(count)
         self.count, self.lines = scan_lines(
             self.data,
@@ -112,8 +119,11 @@ class LineChunks:
         self._tree, self._data_node = tree.arrays(DATA_COLUMN)
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
-        # While columns are made of one block, the next is scanned.
-        with closing(ahead(map(self._scan, self._blocks(file, path)))) as scanned:
+        # While columns are made of one block, the next is scanned, and the one after it is read.
+        with (
+            closing(ahead(self._blocks(file, path))) as blocks,
+            closing(ahead(map(self._scan, blocks))) as scanned,
+        ):
             for each in scanned:
                 chunk = self._made(each)
                 if len(chunk):

@@ -52,6 +52,8 @@ class Places:
 
     def typed(self, type_: ValueType, zone: ZoneInfo | None) -> Typed:
         """The column of an attribute that is declared so."""
+        if not self.present.any():
+            return Typed(pa.nulls(len(self), arrow_type(type_)), np.zeros(len(self), np.bool_))
         match type_.kind:
             case "integer":
                 found = self._whole_numbers()

@@ -17,9 +17,7 @@ import numpy as np
 from ensue.events.files.cells import CellChunks
 from ensue.events.files.chunk import Chunk
 from ensue.events.files.lines import LineChunks
-from ensue.events.files.tables import TableChunks
 from ensue.events.mapping import Mapping
-from ensue.events.parquet import open_arrow, open_parquet, parquet_batches
 from ensue.events.reading import Progress, Told
 from ensue.events.sources import LINES, Input, with_content
 from ensue.events.types import TypeSystem
@@ -70,6 +68,10 @@ def _chunks(
 def _table_chunks(
     each: Input, types: TypeSystem, mapping: Mapping | None, rows_before: int, told: Told | None
 ) -> Iterator[Chunk]:
+    # Parquet takes its time to load, and text does not need it.
+    from ensue.events.files.tables import TableChunks
+    from ensue.events.parquet import open_arrow, open_parquet, parquet_batches
+
     progress = None if told is None else told.share(each.size)
     with ExitStack() as stack:
         if each.format == "parquet":

@@ -18,6 +18,8 @@ from ensue.errors import UsageError
 from ensue.events.sources.contents import format_of_ending
 
 STDIN = "-"
+MOST_ENTRIES = 1_000_000
+"""What a folder may hold at any depth: a slip such as `/` is not looked through for hours."""
 
 
 def find_files(paths: Sequence[str], format_: str | None = None) -> list[str]:
@@ -82,11 +84,23 @@ def _folders_below(top: str) -> Iterator[str]:
 
 
 def _below(folder: Path) -> list[Path]:
-    return sorted(
-        each
-        for each in folder.rglob("*")
-        if each.is_file() and not _is_note(each.relative_to(folder).parts)
-    )
+    """The files below a folder. Raises `UsageError` if it cannot be looked through."""
+    found: list[Path] = []
+    try:
+        for number, each in enumerate(folder.rglob("*")):
+            if number >= MOST_ENTRIES:
+                raise UsageError(
+                    f"`{folder}` has more than {MOST_ENTRIES:,} files and folders in it: give one"
+                    " below it, or a pattern"
+                )
+            if each.is_file() and not _is_note(each.relative_to(folder).parts):
+                found.append(each)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"`{folder}` cannot be looked through: `{error.filename or folder}`: {reason}"
+        ) from None
+    return sorted(found)
 
 
 def _is_note(parts: Iterable[str]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.syntax import (
     Both,
     Change,
@@ -68,7 +69,7 @@ def _repeats(x: Filter) -> bool:
 
 def _abortable(rule: FilterCorrelation) -> Iterator[str]:
     """Labels that may be aborted: `toggle` aborts too, and what is revived was aborted before."""
-    for statement in (*rule.initially, *(s for case in rule.cases for s in case.statements)):
+    for statement in statements_of(rule):
         if isinstance(statement, Change) and statement.kind != "revive":
             yield from (label.name for label in statement.labels)
 

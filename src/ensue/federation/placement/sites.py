@@ -226,10 +226,10 @@ def _chosen(
             continue
         _refuse_unknown(table, PLACE_KEYS, place, findings)
         rule, at = table.get("rule"), table.get("at")
-        if rule not in rules:
+        if not isinstance(rule, str) or rule not in rules:
             hint = did_you_mean(str(rule), rules)
             findings.add(f"{place} rule", f"the library has no correlation `{rule}`: {hint}")
-        if at not in names:
+        if not isinstance(at, str) or at not in names:
             findings.add(f"{place} at", f"there is no site `{at}`: {did_you_mean(str(at), names)}")
         yield str(rule), str(at)
 

@@ -11,6 +11,7 @@ from ensue.lang.checking.filters import FilterFacts
 from ensue.lang.checking.ports import Ports, find_port
 from ensue.lang.checking.predicates import check_having
 from ensue.lang.checking.scope import LibraryScope
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.derived.relating import aggregates_of, has_timeout, relating_clauses
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.syntax import Change, FilterCorrelation
@@ -56,9 +57,8 @@ def _check_unless(correlation: FilterCorrelation, ports: Ports, scope: LibrarySc
 def _refuse_changes(
     correlation: FilterCorrelation, relating: list[str], scope: LibraryScope
 ) -> None:
-    statements = [s for case in correlation.cases for s in case.statements]
     shown = " and ".join(f"`{each}`" for each in relating[:3])
-    for statement in (*correlation.initially, *statements):
+    for statement in statements_of(correlation):
         if isinstance(statement, Change):
             scope.error(
                 "change-with-clauses",

@@ -101,7 +101,7 @@ def _check_common_key(key: CommonKey, ports: Ports, scope: LibraryScope) -> None
             key.span,
             message=f"key `{key.name}` is no attribute of `{type_name}`, "
             f"the type of {_listed(names)}",
-            advice=_one_for_each_port(key, readers, without, scope) if certain else None,
+            advice=_key_advice(key, readers, without, scope, certain),
             certain=certain,
         )
     types = {name: each.type for name, each in known.items() if each and each.type}
@@ -112,6 +112,18 @@ def _listed(ports: Sequence[str]) -> str:
     shown = " and ".join(f"`{each}`" for each in ports[:3])
     more = f" and {len(ports) - 3} more" if len(ports) > 3 else ""
     return f"{'port' if len(ports) == 1 else 'ports'} {shown}{more}"
+
+
+def _key_advice(
+    key: CommonKey,
+    readers: Sequence[EventPort],
+    without: Collection[str],
+    scope: LibraryScope,
+    certain: bool,
+) -> str | None:
+    if key.name in {each.name for each in readers}:
+        return f"`{key.name}` is a port: name an attribute that all ports have, as `by user`"
+    return _one_for_each_port(key, readers, without, scope) if certain else None
 
 
 def _one_for_each_port(

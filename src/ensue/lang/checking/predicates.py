@@ -160,7 +160,14 @@ def _aggregated(
             attribute = ".".join(rest) or (attribute if first in ports else first)
     asked = f"count({port})" if counts else f"{word}({port}.{attribute})"
     what = "a port" if counts else "an attribute of a port"
-    scope.error("bad-aggregate", f"`{word}` is asked of {what}", call.span, f"write `{asked}`")
+    hint = f"write `{asked}`"
+    if len(call.arguments) > 1 and isinstance(call.arguments[0], Name):
+        hint = f"it takes one: write `{word}({print_expression(call.arguments[0])})`"
+    if call.arguments and not isinstance(call.arguments[0], Name):
+        hint += (
+            "; what is computed must be an attribute of the events, or of those of a rule before"
+        )
+    scope.error("bad-aggregate", f"`{word}` is asked of {what}", call.span, hint)
     return None
 
 

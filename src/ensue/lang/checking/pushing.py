@@ -9,13 +9,12 @@ that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import chain, combinations
+from itertools import combinations
 
 from ensue.lang.derived.label_logic import label_value
-from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.parts import changed_labels, labels_in
 from ensue.lang.syntax import (
     Case,
-    Change,
     FilterCorrelation,
     LabelAnd,
     LabelExpression,
@@ -34,7 +33,7 @@ def cases_that_may_run(correlation: FilterCorrelation) -> list[Case]:
     for number, branch in enumerate(correlation.branches):
         for each in labels_in((branch,)):
             branches_with.setdefault(each.label, set()).add(number)
-    changed = _changed(correlation)
+    changed = changed_labels(correlation)
     count = len(correlation.branches)
     return [each for each in correlation.cases if _may_run(each, changed, branches_with, count)]
 
@@ -70,12 +69,6 @@ def _names(x: LabelExpression) -> Iterator[str]:
         case LabelAnd(parts) | LabelOr(parts):
             for part in parts:
                 yield from _names(part)
-
-
-def _changed(correlation: FilterCorrelation) -> frozenset[str]:
-    statements = chain(correlation.initially, *(case.statements for case in correlation.cases))
-    changes = (each for each in statements if isinstance(each, Change))
-    return frozenset(label.name for change in changes for label in change.labels)
 
 
 def _subsets(names: frozenset[str]) -> Iterator[frozenset[str]]:

@@ -65,6 +65,13 @@ class Transformer:
         hint = self.scope.hint(label.name, self.filter.labels)
         if not self.filter.labels:
             hint = f"the filter has no labels; put one before a part of it: `{label.name}:(...)`"
+        if label.name in self.ports:
+            hint = (
+                f"`{label.name}` is a port; put a label before its place in the filter, "
+                f"`x:{label.name}`, and write `case x:`"
+            )
+        if label.name in _ALWAYS:
+            hint = "a case that always runs is `case true:`"
         message = f"there is no label `{label.name}`"
         self.scope.error("unknown-label", message, label.span, hint)
 
@@ -94,8 +101,13 @@ class Transformer:
 
     def _check_push(self, push: PushPort, *, initial: bool) -> None:
         span = push.span
-        port = find_port(push.port, span, self.ports, self.scope)
         self.used_ports.add(push.port)
+        if push.port not in self.ports and push.port in self.scope.types:
+            message = f"there is no port `{push.port}`, which is an event type"
+            hint = f"build an event of it: `push new {push.port} {{ ... }}`"
+            self.scope.error("unknown-port", message, span, hint)
+            return
+        port = find_port(push.port, span, self.ports, self.scope)
         if isinstance(port, TimerPort):
             self.scope.error(
                 "push-of-timer",
@@ -105,7 +117,9 @@ class Transformer:
             )
         elif port is not None:
             what = f"port `{port.name}` has type `{port.type}`, which"
-            check_output(what, port.type, self.correlation.output, span, self.scope)
+            output = self.correlation.output
+            instead = f"build one from it: `push new {output} {{ ... }}`, or change the output type"
+            check_output(what, port.type, output, span, self.scope, instead)
             self._warn_unbound(port.name, span, initial, f"`push {port.name}` sends nothing")
 
     def _check_new(self, push: PushNew, *, initial: bool) -> None:
@@ -161,7 +175,7 @@ class Transformer:
     def _warn_unbound(self, port: str, span: Span, initial: bool, effect: str) -> None:
         if initial:
             reason = "no event has been read before the first `case`"
-            hint = "move it into a case"
+            hint = "put `case true:` before it"
         elif port not in self.filter.ports:
             reason = f"port `{port}` has no place in the filter"
             hint = "only a port that stands in the filter has an event"
@@ -170,14 +184,24 @@ class Transformer:
         self.scope.warning("never-bound", f"{reason}, so {effect}", span, hint)
 
 
-def check_output(what: str, pushed: str, output: str, span: Span, scope: LibraryScope) -> None:
+_ALWAYS = frozenset({"else", "default", "otherwise", "always"})
+
+
+def check_output(
+    what: str,
+    pushed: str,
+    output: str,
+    span: Span,
+    scope: LibraryScope,
+    instead: str | None = None,
+) -> None:
     """Report a pushed type that is no subtype of the output type."""
     if not scope.types.may_be_subtype(pushed, output):
         scope.error(
             "wrong-output-type",
             f"{what} is no subtype of the output type `{output}`",
             span,
-            f"push `{output}` or a type below it, or change the output type",
+            instead or f"push `{output}` or a type below it, or change the output type",
         )
 
 

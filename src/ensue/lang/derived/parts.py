@@ -1,7 +1,8 @@
-"""What stands inside a filter or an expression, whatever its depth.
+"""What stands inside a filter, an expression or a transformer, whatever its depth.
 
-In come filters; out come they and all their parts, from left to right, each before what it holds.
-Nothing recurses: filters that are put together in Python may be nested without a limit.
+In come filters; out go the filters and all their parts, from left to right, each before what it
+holds. Nothing recurses: filters that are put together in Python may be nested without a limit. Of a
+correlation, out go the statements of its transformer and the labels that these change.
 """
 
 from __future__ import annotations
@@ -12,11 +13,15 @@ from typing import Any
 
 from ensue.lang.syntax import (
     Both,
+    Change,
+    Correlation,
     Duration,
     Either,
     Filter,
+    FilterCorrelation,
     Labelled,
     PortRef,
+    Statement,
     Then,
     Timeout,
     Times,
@@ -57,3 +62,17 @@ def timeouts_in(said: object) -> Iterator[Duration]:
             left += part
         elif is_dataclass(part):
             left += [getattr(part, each.name) for each in fields(part) if each.compare]
+
+
+def statements_of(correlation: Correlation) -> list[Statement]:
+    """All statements of a transformer; an ECL expression has none."""
+    if not isinstance(correlation, FilterCorrelation):
+        return []
+    of_cases = (statement for case in correlation.cases for statement in case.statements)
+    return [*correlation.initially, *of_cases]
+
+
+def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
+    """The labels that any statement aborts, revives or toggles."""
+    changes = (each for each in statements_of(correlation) if isinstance(each, Change))
+    return frozenset(label.name for change in changes for label in change.labels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.derived.parts import parts_of
+from ensue.lang.derived.parts import parts_of, statements_of
 from ensue.lang.expressions import Call, Expression, Name
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.nesting import parts_of as operands_of
@@ -51,10 +51,9 @@ def has_timeout(correlation: Correlation) -> bool:
 
 def assigned_aggregates(correlation: FilterCorrelation) -> list[Call]:
     """The aggregates in the values of `push new`."""
-    statements = [s for case in correlation.cases for s in case.statements]
     return [
         call
-        for statement in (*correlation.initially, *statements)
+        for statement in statements_of(correlation)
         if isinstance(statement, PushNew)
         for assignment in statement.assignments
         for call in aggregates_in(assignment.value)

@@ -9,11 +9,11 @@ ontology: bound terms become sets of texts, as the ontology has them at that mom
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 from ensue.errors import OntologyError
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.rewriting import mapped
 from ensue.lang.expressions.terms import TextSets, ValueTest
 from ensue.lang.expressions.tree import (
     BoundTerm,
@@ -56,7 +56,7 @@ def bound(tree: Tree, ontology: Binding, diagnostics: Diagnostics) -> Tree:
                 diagnostics.error("unknown-concept", problem, node.span)
             return BoundTerm(node, _Unknown(), node.span)
 
-    changed: Tree = _mapped(tree, bind)
+    changed: Tree = mapped(tree, bind)
     return changed
 
 
@@ -79,7 +79,7 @@ def plain(tree: Tree, is_text: Callable[[Name], bool]) -> Tree:
     def replace_bound(node: Any) -> Any:
         return _plain(node, is_text(node.name)) if isinstance(node, BoundTerm) else None
 
-    changed: Tree = _mapped(tree, replace_bound)
+    changed: Tree = mapped(tree, replace_bound)
     return changed
 
 
@@ -101,23 +101,3 @@ def _literals(texts: frozenset[str]) -> tuple[Literal, ...]:
 
 
 _NO_CONCEPT = "urn:ensue:no-concept"
-
-
-def _mapped(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with every node for which `change` gives another in its place."""
-    changed = change(node)
-    if changed is not None:
-        return changed
-    if isinstance(node, tuple):
-        parts = tuple(_mapped(each, change) for each in node)
-        return parts if any(x is not y for x, y in zip(parts, node, strict=True)) else node
-    if not is_dataclass(node) or isinstance(node, type):
-        return node
-    new = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, tuple) or is_dataclass(value):
-            mapped = _mapped(value, change)
-            if mapped is not value:
-                new[each.name] = mapped
-    return replace(node, **new) if new else node

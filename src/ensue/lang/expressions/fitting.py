@@ -21,7 +21,7 @@ from ensue.lang.expressions.kinds import (
     with_article,
 )
 from ensue.lang.expressions.text.printing import print_expression
-from ensue.lang.expressions.tree import Expression, Literal, Name, Negate, Value
+from ensue.lang.expressions.tree import Arithmetic, Expression, Literal, Name, Negate, Value
 
 LARGEST_FLOAT = (2 - 2**-23) * 2.0**127
 _LONGEST_SHOWN = 40
@@ -141,9 +141,18 @@ def _takes(target: ValueType) -> str:
     }.get(target.name, "timestamps, and RFC 3339 text")
 
 
+def _is_text(expression: Expression) -> bool:
+    return isinstance(expression, Literal) and isinstance(expression.value, str)
+
+
 def _advice(expression: Expression, kind: Kind | None, target: ValueType) -> str | None:
     if kind == "sequence" or target.element is not None:
         return None
+    if target.kind == "string" and isinstance(expression, Arithmetic):
+        parts = [expression.first, *(operand for sign, operand in expression.rest if sign == "+")]
+        if len(parts) == len(expression.rest) + 1 and any(_is_text(each) for each in parts):
+            joined = ", ".join(print_expression(each) for each in parts)
+            return f"texts are joined by `CONCAT({joined})`"
     cast = {"string": "STRING", "integer": "INT", "boolean": "BOOL"}.get(target.kind)
     if cast is None or (kind == "timestamp" and cast != "STRING"):
         return None

@@ -10,14 +10,23 @@ tell. Names are the resolver's to report. Whether a value fits an attribute is a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 
 from ensue.events.types import ValueType
-from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.diagnostics import Diagnostics, close_match, did_you_mean
+from ensue.lang.durations import MICROSECONDS
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.builtins.elsewhere import ELSEWHERE
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
+from ensue.lang.expressions.surprises import (
+    warn_chained,
+    warn_constant,
+    warn_mixed,
+    warn_not_binds_tightest,
+    warn_text_as_number,
+    warn_wildcards,
+)
 from ensue.lang.expressions.text.printing import print_expression, quote
 from ensue.lang.expressions.tree import (
     After,
@@ -42,7 +51,6 @@ from ensue.lang.expressions.tree import (
     Term,
 )
 from ensue.lang.expressions.values import CASTS, LARGEST_INTEGER, FaultError, kind_of
-from ensue.lang.source import NOWHERE
 
 Kind = str
 Resolve = Callable[[Name], ValueType | None]
@@ -69,10 +77,9 @@ _ADVICE = {
     "integer": "use `INT(...)`",
     "string": "a sequence can only be passed on, or asked for with `EXISTS`",
     "number": "only numbers, booleans and strings that hold a number can be computed with",
-    "timestamp": "a timestamp goes together with a timestamp, or with RFC 3339 text",
+    "timestamp": "a timestamp goes together with a timestamp, as `2024-05-06T07:08:09Z`, or with"
+    " RFC 3339 text",
 }
-_LONGEST_READING = 120
-_MOST_OPERANDS_SHOWN = 12
 
 
 def check_expression(
@@ -144,11 +151,12 @@ class _Check:
                 return self._logic(expression)
             case Like(operand):
                 self._want("string", operand, self.kind(operand), "`LIKE`")
-                self._not_binds_tightest(expression, operand)
+                warn_wildcards(expression, self._diagnostics)
+                warn_not_binds_tightest(expression, operand, self._diagnostics)
                 return "boolean"
             case In(operand, options):
                 self._in(operand, options)
-                self._not_binds_tightest(expression, operand)
+                warn_not_binds_tightest(expression, operand, self._diagnostics)
                 return "boolean"
             case Call():
                 return self._call(expression)
@@ -220,6 +228,14 @@ class _Check:
                 self._want("timestamp", right, right_kind, "`-` with a timestamp")
                 left, left_kind = whole, "real"
                 continue
+            self._text_as_number("number", sign, (left, left_kind), (right, right_kind))
+            if "timestamp" in (left_kind, right_kind):
+                at = left if left_kind == "timestamp" else right
+                advice = "`b.time - a.time` is a number of seconds: compare that, as `... < 300`"
+                self._cannot_cast(at, "timestamp", f"`{sign}`", advice)
+                # What comes of it is not known, so that one mistake is told once.
+                left, left_kind = whole, None
+                continue
             self._want("number", left, left_kind, f"`{sign}`")
             self._want("number", right, right_kind, f"`{sign}`")
             # What stands left of the next sign is a number, and no constant.
@@ -234,13 +250,16 @@ class _Check:
     def _comparison(
         self, whole: Comparison, first: Expression, rest: Sequence[tuple[str, Expression]]
     ) -> Kind:
-        self._not_binds_tightest(whole, first)
-        if len(rest) == 1:
-            self._says_nothing(whole, first, rest[0][1])
+        warn_not_binds_tightest(whole, first, self._diagnostics)
+        if len(rest) > 1:
+            warn_chained(whole, self._diagnostics)
+        else:
+            warn_constant(whole, first, rest[0][1], self._diagnostics)
         left, left_kind = first, self.kind(first)
         for sign, right in rest:
             right_kind = self.kind(right)
             wanted = _compared_as(sign, left_kind, right_kind)
+            self._text_as_number(wanted, sign, (left, left_kind), (right, right_kind))
             if wanted is not None:
                 self._want(wanted, left, left_kind, f"`{sign}`")
                 self._want(wanted, right, right_kind, f"`{sign}`")
@@ -248,29 +267,17 @@ class _Check:
             left, left_kind = whole, "boolean"
         return "boolean"
 
-    def _says_nothing(self, whole: Comparison, left: Expression, right: Expression) -> None:
-        """Warn of a comparison that is constant by its form: a value with itself, or two constants.
-
-        Both sides are sums and products of numbers and of one and the same name.
-        """
-        names, others = _plain_names(left), _plain_names(right)
-        if names is None or names != others or len(names) > 1:
+    def _text_as_number(
+        self, wanted: Kind | None, sign: str, *sides: tuple[Expression, Kind | None]
+    ) -> None:
+        """Warn once of an operand that is declared as text, and is cast to a number."""
+        if any(isinstance(x, Literal) and isinstance(x.value, str) for x, _ in sides):
+            # A constant is reported by itself if it is no number.
             return
-        if names:
-            (parts,) = names
-            what = f"both sides are computed from `{'.'.join(parts)}` alone"
-            hint = (
-                "to compare two events, give each its port and ask in the clause `having`: "
-                f"`having b.{parts[-1]} < a.{parts[-1]}`"
-            )
-        else:
-            what, hint = "both sides are constants", "compare an attribute with a constant"
-        self._diagnostics.warning(
-            "constant-comparison",
-            f"{what}, so this comparison does not depend on which events came",
-            whole.span,
-            hint,
-        )
+        for (operand, kind), (other, others) in zip(sides, reversed(sides), strict=True):
+            if wanted == "number" and kind == "string" and isinstance(operand, Name):
+                warn_text_as_number(sign, operand, other, others, self._diagnostics)
+                return
 
     def _in(self, operand: Expression, options: Sequence[Expression]) -> None:
         kind = self.kind(operand)
@@ -291,7 +298,7 @@ class _Check:
                 "unknown-function",
                 f"there is no function `{call.function}`",
                 call.span,
-                ELSEWHERE.get(call.function) or did_you_mean(call.function, FUNCTIONS),
+                self._instead_of(call.function),
             )
             return None
         if not function.accepts(len(kinds)):
@@ -313,11 +320,20 @@ class _Check:
             case "BETWEEN":
                 self._between(call, kinds)
             case "MATCHES" | "IS_NULL":
-                self._not_binds_tightest(call, call.arguments[0])
+                warn_not_binds_tightest(call, call.arguments[0], self._diagnostics)
         if function.result == "any":
             # Of one kind if all of them are.
             return kinds[0] if len(set(kinds)) == 1 else None
         return _number_kind(kinds) if function.result == "number" else function.result
+
+    def _instead_of(self, function: str) -> str:
+        """What to write for a function that does not exist."""
+        aggregate = None
+        if self._resolve_aggregate is not None:
+            aggregate = close_match(function, AGGREGATES)
+        if aggregate is not None and close_match(function, [*FUNCTIONS, aggregate]) == aggregate:
+            return f"did you mean `{aggregate.lower()}`?"
+        return ELSEWHERE.get(function) or did_you_mean(function, FUNCTIONS)
 
     def _constants(self, call: Call, problem: Callable[[str], str | None]) -> None:
         """Report the arguments that must be constants and are none, or are wrong."""
@@ -334,7 +350,7 @@ class _Check:
 
     def _between(self, call: Call, kinds: Sequence[Kind | None]) -> None:
         value, *bounds = call.arguments
-        self._not_binds_tightest(call, value)
+        warn_not_binds_tightest(call, value, self._diagnostics)
         for bound, kind in zip(bounds, kinds[1:], strict=True):
             wanted = _compared_as("<=", kinds[0], kind)
             if wanted is not None:
@@ -367,51 +383,8 @@ class _Check:
         for index, operand in enumerate(logic.operands):
             sign = logic.operators[max(0, index - 1)]
             self._want("boolean", operand, self.kind(operand), f"`{sign}`")
-        if len(set(logic.operators)) > 1:
-            self._diagnostics.warning(
-                "mixed-logic",
-                f"{' and '.join(f'`{each}`' for each in sorted(set(logic.operators)))} are mixed "
-                "without brackets, have one precedence and are read from the right",
-                logic.span,
-                _reading_of(logic),
-            )
+        warn_mixed(logic, self._diagnostics)
         return "boolean"
-
-    def _not_binds_tightest(
-        self, whole: Comparison | Like | In | Call, operand: Expression
-    ) -> None:
-        text = self._diagnostics.source.text
-        if not isinstance(operand, Not) or operand.span == NOWHERE:
-            return
-        # The place of what stood in brackets begins with the bracket.
-        if text[operand.span.start : operand.span.start + 1] == "(":
-            return
-        inner = print_expression(operand.operand)
-        match whole:
-            case Comparison(_, ((sign, right), *_)):
-                shown = f"(NOT {inner}) {sign} {print_expression(right)}"
-                instead = f"NOT ({inner} {sign} {print_expression(right)})"
-            case Like(_, pattern, negated):
-                sign = "NOT LIKE" if negated else "LIKE"
-                shown = f"(NOT {inner}) {sign} {quote(pattern)}"
-                instead = f"{inner} {'LIKE' if negated else 'NOT LIKE'} {quote(pattern)}"
-            case In(_, _, negated):
-                sign = "NOT IN" if negated else "IN"
-                shown = f"(NOT {inner}) {sign} (...)"
-                instead = f"{inner} {'IN' if negated else 'NOT IN'} (...)"
-            case Call(_, (_, *others)):
-                written = replace(whole, arguments=(operand.operand, *others))
-                first = print_expression(operand)
-                shown = f"({first}){print_expression(whole).removeprefix(first)}"
-                instead = print_expression(Not(written))
-            case _:
-                return
-        hint = f"it is read as `{shown}`; to negate the whole, write `{instead}`"
-        if len(shown) > _LONGEST_READING:
-            hint = "put brackets around what is to be negated"
-        self._diagnostics.warning(
-            "not-binds-tightest", "`NOT` binds tighter than what follows", whole.span, hint
-        )
 
     def _want(self, wanted: Kind, operand: Expression, kind: Kind | None, by: str) -> None:
         """Report an operand that the implicit cast to the wanted kind never takes."""
@@ -429,7 +402,7 @@ class _Check:
                     "constant-never-fits",
                     f"{by} needs {with_article(wanted)}, and this string is none",
                     operand.span,
-                    "this part of the expression is always in error",
+                    _instead_of_constant(wanted, operand.value, by),
                 )
 
     def _cannot_cast(
@@ -439,21 +412,20 @@ class _Check:
         report("operand-never-fits", f"{by} cannot take {with_article(kind)}", operand.span, advice)
 
 
-def _plain_names(x: Expression) -> frozenset[tuple[str, ...]] | None:
-    """The names in a sum or product of names and constants; None where there is more in it."""
-    match x:
-        case Name(parts):
-            return frozenset({parts})
-        case Literal():
-            return frozenset()
-        case Negate(operand):
-            return _plain_names(operand)
-        case Arithmetic(first, rest) if all(sign != "%" for sign, _ in rest):
-            found = [_plain_names(each) for each in (first, *(operand for _, operand in rest))]
-            inside = [each for each in found if each is not None]
-            return frozenset().union(*inside) if len(inside) == len(found) else None
-        case _:
-            return None
+def _instead_of_constant(wanted: Kind, text: str, by: str) -> str:
+    """What to write for a text that an operator can never take."""
+    day = re.match(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d))?", text)
+    if wanted == "timestamp" and day:
+        return f"write `{day[1]}T{day[2] or '00:00:00'}Z`: a time has a date, a time and an offset"
+    length = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]+)", text.strip())
+    if wanted == "number" and length and length[2] in MICROSECONDS:
+        seconds = float(length[1]) * MICROSECONDS[length[2]] / MICROSECONDS["s"]
+        return f"write `{seconds:g}`: the time between two events is a number of seconds"
+    if wanted == "boolean":
+        return f"compare it too: `name = {quote(text)}`, or `name IN ({quote(text)}, ...)`"
+    if by == "`+`":
+        return "texts are joined by `CONCAT(..., ...)`"
+    return "this part of the expression is always in error"
 
 
 def _any_of(kinds: Iterable[Kind]) -> str:
@@ -484,24 +456,3 @@ def _number_kind(kinds: Sequence[Kind | None]) -> Kind:
     if "real" in kinds:
         return "real"
     return "integer" if set(kinds) <= {"integer", "boolean"} else "number"
-
-
-def _reading_of(logic: Logic) -> str:
-    if len(logic.operands) > _MOST_OPERANDS_SHOWN:
-        return "put brackets around the parts that belong together"
-    operands = [print_expression(each) for each in logic.operands]
-    operands = [
-        f"({text})" if isinstance(each, Logic) else text
-        for each, text in zip(logic.operands, operands, strict=True)
-    ]
-    text = operands[0]
-    opened = 0
-    for index, (sign, operand) in enumerate(zip(logic.operators, operands[1:], strict=True)):
-        following = logic.operators[index + 1 : index + 2]
-        changes = bool(following) and following[0] != sign
-        opened += changes
-        text += f" {sign} {'(' if changes else ''}{operand}"
-    text += ")" * opened
-    if len(text) > _LONGEST_READING:
-        return "put brackets around the parts that belong together"
-    return f"it is read as `{text}`"

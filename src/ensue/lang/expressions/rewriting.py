@@ -1,13 +1,16 @@
-"""Expressions with other expressions in their places.
+"""Trees of the language with other nodes in the places of some.
 
-In come a tree and what stands for some of its parts; out goes a tree in which it does. Terms that
-ask a history or an ontology stay as they are: nothing inside of them is of the event itself.
+In come a tree and what takes the place of some of its nodes; out goes another tree. `replaced` is
+for expressions over one event: terms that ask a history or an ontology stay as they are, since
+nothing inside of them is of the event itself. `mapped` goes through any tree, from a name up to a
+library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -40,3 +43,26 @@ def replaced(x: Expression, by: Mapping[Expression, Expression]) -> Expression:
         case Call(_, arguments):
             return replace(x, arguments=tuple(replaced(each, by) for each in arguments))
     return x
+
+
+def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """The tree with every node for which `change` gives another in its place.
+
+    Where `change` gives None, the node stays and what is inside of it is asked.
+    """
+    changed = change(node)
+    if changed is not None:
+        return changed
+    if isinstance(node, tuple):
+        parts = tuple(mapped(each, change) for each in node)
+        return parts if any(x is not y for x, y in zip(parts, node, strict=True)) else node
+    if not is_dataclass(node) or isinstance(node, type):
+        return node
+    new = {}
+    for each in fields(node):
+        value = getattr(node, each.name)
+        if each.compare and (isinstance(value, tuple) or is_dataclass(value)):
+            inside = mapped(value, change)
+            if inside is not value:
+                new[each.name] = inside
+    return replace(node, **new) if new else node

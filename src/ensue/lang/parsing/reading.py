@@ -10,6 +10,7 @@ reported: duplicate clauses, values out of range, limits passed. Predicates are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, Literal, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
@@ -151,18 +152,21 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         first, *others = key.paths
         if not others and (len(first.parts) == 1 or first.parts[0] not in names):
             return syntax.CommonKey(first.text, key.span)
-        pairs = []
-        for path in key.paths:
-            port, *rest = path.parts
-            if not rest:
-                self.diagnostics.error(
-                    "bad-key",
-                    f"`{port}` is joined to another key by `=`, and does not say whose it is",
-                    path.span,
-                    f"name the port: `by {ports[0].name}.{port} = ...`",
-                )
-                rest = [port]
-            pairs.append((port, ".".join(rest)))
+        bare = next((path for path in key.paths if len(path.parts) == 1), None)
+        if bare is not None:
+            named = [
+                path.text if len(path.parts) > 1 else f"{port.name}.{path.text}"
+                for path, port in zip(key.paths, cycle(ports), strict=False)
+            ]
+            self.diagnostics.error(
+                "bad-key",
+                f"`{bare.text}` is joined to another key by `=`, and does not say whose it is",
+                bare.span,
+                f"name the port of each: `by {' = '.join(named)}`",
+            )
+            # Another mistake in a key that is not read would only repeat this one.
+            return syntax.CommonKey("id", key.span)
+        pairs = [(path.parts[0], ".".join(path.parts[1:])) for path in key.paths]
         return syntax.PortKeys(tuple(pairs), key.span)
 
     def _clauses(self, given: list[_Clause], ports: Sequence[syntax.Port]) -> syntax.Clauses:
@@ -173,7 +177,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
                     "duplicate-clause",
                     f"there is a second `{clause.word}`, and a correlation has at most one",
                     clause.span,
-                    _ONE_CLAUSE.get(clause.word),
+                    _ONE_CLAUSE.get(clause.word, "leave one of them out"),
                 )
                 continue
             values[clause.word] = clause.value

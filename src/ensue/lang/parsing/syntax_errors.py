@@ -187,7 +187,10 @@ def _report_early_end(
         return
     at = last_written(text, piece.start, piece.end)
     message = f"the definition ends here, expected {expected}"
-    diagnostics.error("syntax", message, Span(at, at + 1))
+    hint = None
+    if {"LBRACE", "_WITHIN"} <= accepted:
+        hint = "a rule ends with its body: `{ case true: push new Out { name = a.name }; }`"
+    diagnostics.error("syntax", message, Span(at, at + 1), hint)
 
 
 def _accepted(error: UnexpectedInput) -> frozenset[str]:

@@ -16,7 +16,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.parts import changed_labels, labels_in
 from ensue.lang.syntax import (
     Both,
     Either,
@@ -29,7 +29,7 @@ from ensue.lang.syntax import (
     Times,
 )
 from ensue.machine.analyses.deadline import poll
-from ensue.machine.analyses.label_ways import TooManyWaysError, changing_labels, label_ways
+from ensue.machine.analyses.label_ways import TooManyWaysError, label_ways
 from ensue.machine.building.from_filter import machine_of_filter
 from ensue.machine.model import Atom, Fire, Machine, PortAtom
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
@@ -147,7 +147,7 @@ class ForeseenSteps:
 
     def __init__(self, correlation: FilterCorrelation) -> None:
         self._ports = [port.name for port in correlation.ports]
-        self._changing = frozenset(changing_labels(correlation))
+        self._changing = changed_labels(correlation)
         self._marks = {label: -1 - n for n, label in enumerate(sorted(self._changing))}
         self._branches: list[dict[tuple[frozenset[str], frozenset[str]], _Way]] = []
         offset = 0

@@ -30,14 +30,6 @@ class TooManyWaysError(Exception):
     """More ways in which labels may change than can be followed; the message counts them."""
 
 
-def changing_labels(correlation: FilterCorrelation) -> set[str]:
-    """The labels that any statement changes."""
-    statements = [*correlation.initially]
-    for case in correlation.cases:
-        statements += case.statements
-    return {label.name for each in statements if isinstance(each, Change) for label in each.labels}
-
-
 def label_ways(correlation: FilterCorrelation, labels: Sequence[str], limit: int) -> list[Way]:
     """All ways of these labels, from the beginning on and between any two changes."""
     lists = [_steps(correlation.initially, labels)]

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ensue.lang.derived.parts import changed_labels
 from ensue.lang.printer import print_filter
 from ensue.lang.syntax import (
     Both,
@@ -43,11 +44,11 @@ from ensue.lang.syntax import (
 from ensue.machine.building.counting import Counter
 from ensue.machine.building.covering import Cover
 from ensue.machine.building.growth import Growth
-from ensue.machine.building.labels import changed_labels, left_label_aborted, needs_memory
+from ensue.machine.building.labels import left_label_aborted, needs_memory
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Bind, Branch, Fire, Machine, PortAtom, State, Switch
 
-__all__ = ["changed_labels", "left_label_aborted", "machine_of_filter", "needs_memory"]
+__all__ = ["left_label_aborted", "machine_of_filter", "needs_memory"]
 
 LONG_CHAIN = 8
 """From how many parts on a chain hands on a token instead of keeping what is complete."""

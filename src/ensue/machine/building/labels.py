@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.derived.parts import labels_in
+from ensue.lang.derived.parts import changed_labels, labels_in, statements_of
 from ensue.lang.derived.relating import relating_clauses
 from ensue.lang.syntax import (
     Both,
-    Change,
     Either,
     Filter,
     FilterCorrelation,
@@ -21,13 +20,6 @@ from ensue.lang.syntax import (
     PushNew,
     Then,
 )
-
-
-def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
-    """The labels that some statement aborts, revives or toggles."""
-    statements = [*correlation.initially, *(s for c in correlation.cases for s in c.statements)]
-    changes = [statement for statement in statements if isinstance(statement, Change)]
-    return frozenset(label.name for change in changes for label in change.labels)
 
 
 def left_label_aborted(correlation: FilterCorrelation) -> str | None:
@@ -56,10 +48,9 @@ def needs_memory(correlation: FilterCorrelation) -> str | None:
 
 def _set_inside(correlation: FilterCorrelation) -> str | None:
     """An attribute inside of nested data that some `push new` sets, if there is one."""
-    statements = [*correlation.initially, *(s for c in correlation.cases for s in c.statements)]
     names = (
         each.name
-        for statement in statements
+        for statement in statements_of(correlation)
         if isinstance(statement, PushNew)
         for each in statement.assignments
     )

@@ -1,8 +1,9 @@
 """Files as DataFrames: their lines or columns, with the place of every record.
 
-In come paths, a library and a `Reading`; out goes an `Input`. Parquet keeps its columns. Lines
-become typed columns or events in bytes in workers. Records without ids are numbered, as in one
-process, by counts of the records of all blocks that come before.
+In come paths, a library and a `Reading`; out goes an `Input`. Parquet keeps its columns. Workers
+turn lines into typed columns (`line_columns` says which) or, where no columns suffice, into events
+in bytes. Records without ids are numbered, as in one process, by counts of the records of all
+blocks that come before.
 """
 
 from __future__ import annotations
@@ -17,20 +18,17 @@ from pyspark.sql import functions as sf
 
 from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
-from ensue.events.cloudevents import TEXT_ATTRIBUTES
-from ensue.events.columns import CONTEXT_COLUMNS, Layout, extension_column, is_attribute_column
+from ensue.events.columns import Layout
 from ensue.events.mapping import Mapping as UserMapping
-from ensue.events.sources.contents import Content, Given, content_of
-from ensue.events.types import TypeSystem
+from ensue.events.sources.contents import Content, Given
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.matching.wanted import types_read
 from ensue.library import Library
 from ensue.spark.batch import nanoseconds
 from ensue.spark.batch.job import reach_of
+from ensue.spark.batch.line_columns import csv_fields, csv_header, json_fields, mapped_names
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
-from ensue.spark.plan import plan_of
-from ensue.spark.sql.scan import names_read
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH
 from ensue.spark.worker.line_chunks import (
     KINDS,
@@ -45,18 +43,16 @@ from ensue.spark.worker.line_places import (
     PLACES_A_FILE,
     SCHEME,
     file_codes,
-    first_line,
-    name_of,
     plain_path,
 )
-from ensue.spark.worker.line_records import PAYLOAD_DDL, header_names, refuse_ahead
+from ensue.spark.worker.line_records import PAYLOAD_DDL, refuse_ahead
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.whole_files import PLACED_DDL, place_lines, read_whole_files
 
 MOST_RANKED = 1000
 """From this number of Parquet files on, Spark chooses the order of events of equal times."""
 NO_OFFSET = "the offset is missing"
-"""In the problem of a time of which nobody knows which instant it is."""
+"""Part of the problem that is said of a time without an offset, where no time zone was given."""
 
 
 @dataclass(frozen=True)
@@ -304,7 +300,8 @@ def _lines(
     header: tuple[str, ...] = ()
     cells = Content(format_)
     if format_ == "csv":
-        header, cells = csv_header(lines, _shown(paths), reading)
+        given = Given("csv", reading.delimiter, reading.header)
+        header, cells = csv_header(lines, _shown(paths), given)
         Layout.of(mapped_names(header, mapping), _shown(paths))
     columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
     said = columns, mapping.type, mapping.timezone
@@ -457,111 +454,6 @@ def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> li
         sf.count_if(is_unread).alias("unread"),
         sf.max(sf.when(is_unread, type_)).alias("unread_type"),
     ]
-
-
-# --- columns of lines ---------------------------------------------------------------------------
-
-
-FIRST_LINES = 16
-"""A log of Zeek says in fewer lines how it is to be read."""
-
-
-def csv_header(lines: DataFrame, where: str, reading: Reading) -> tuple[tuple[str, ...], Content]:
-    """The names of the columns of CSV, and how its cells are read, by the beginning of a file."""
-    rows = lines.filter(sf.col("start") == 0).select("file", "value").head(FIRST_LINES)
-    head = [bytes(row["value"] or b"") for row in rows if row["file"] == rows[0]["file"]]
-    name = name_of(rows[0]["file"]) if rows else ""
-    first = first_line(head[0]) if head else b""
-    text = b"\n".join([first, *head[1:], b""])
-    cells = content_of(name, text, Given("csv", reading.delimiter, reading.header))
-    if cells.header is not None:
-        return cells.header, cells
-    if not first.strip():
-        raise UsageError(f"{where} is empty: the first line of a CSV file names its columns")
-    return header_names(first, cells.delimiter), cells
-
-
-def mapped_names(header: Sequence[str], mapping: UserMapping) -> tuple[str, ...]:
-    """The names of columns as events have them."""
-    moved = {origin.path for origin in mapping.columns.values()}
-    kept = [name for name in header if name not in moved and name not in mapping.columns]
-    if mapping.type is not None:
-        kept = [name for name in kept if name != "type"] + ["type"]
-    return (*kept, *mapping.columns)
-
-
-Fields = tuple[tuple[str, str], ...]
-
-
-def csv_fields(library: Library, names: Sequence[str]) -> Fields | None:
-    """The columns of events in CSV by name, each with its kind; None if events must be whole.
-
-    A cell of an attribute that a type does not declare is text, which a column of numbers cannot
-    hold; a `data` cell may hold anything; and an event that is sent on is sent on whole.
-    """
-    types = library.checked.types
-    kinds = _kinds(names, types)
-    if kinds is None or "data" in names or not _columns_suffice(library, names):
-        return None
-    texts = [name for name in names if not is_attribute_column(name) and name != "specversion"]
-    context = dict.fromkeys(("id", "source", "type", *(n for n in texts if n != "time")))
-    attributes = [(n, kinds.get(n, "string")) for n in names if is_attribute_column(n)]
-    return (*((name, "string") for name in context), ("time", "timestamp"), *attributes)
-
-
-def json_fields(library: Library, mapping: UserMapping) -> Fields | None:
-    """As `csv_fields`, for JSON: what types declare, and what else of CloudEvents is read."""
-    types = library.checked.types
-    declared = {name for each in types for name in types.attributes(each.name)}
-    kinds = _kinds(tuple(declared), types)
-    if kinds is None or not all(map(is_attribute_column, declared)):
-        return None
-    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
-    read = {name for rule in rules for name in names_read(rule)}
-    extensions = [n for n in mapping.columns if n.startswith("ce_")]
-    known = declared | CONTEXT_COLUMNS | {n.removeprefix("ce_") for n in extensions}
-    if not read <= known or not _columns_suffice(library, tuple(declared)):
-        return None
-    texts = [extension_column(name) for name in sorted(TEXT_ATTRIBUTES & read)]
-    context = ("id", "source", "type", *texts, *extensions)
-    attributes = [(name, kinds[name]) for name in sorted(declared)]
-    return (*((name, "string") for name in context), ("time", "timestamp"), *attributes)
-
-
-def _kinds(names: Sequence[str], types: TypeSystem) -> dict[str, str] | None:
-    """The kind of each declared attribute among the columns; None if one column cannot hold it.
-
-    An attribute may be of different kinds in different types, a sequence, or an integer of 64 bits
-    without a sign, for none of which there is a column.
-    """
-    found: dict[str, str] = {}
-    for declared in types:
-        for name, type_ in types.attributes(declared.name).items():
-            if name not in names or not is_attribute_column(name):
-                continue
-            if type_.kind not in KINDS or type_.name == "unsigned long long":
-                return None
-            if found.setdefault(name, type_.kind) != type_.kind:
-                return None
-    return found
-
-
-def _columns_suffice(library: Library, names: Sequence[str]) -> bool:
-    """Whether columns hold all that rules read, as the types of their ports declare it."""
-    types = library.checked.types
-    declared = {name for each in types for name in types.attributes(each.name)}
-    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
-    if any(rule.sends_on for rule in rules):
-        return False
-    for rule in rules:
-        for port in rule.event_ports:
-            for type_name in types.subtypes(port.type):
-                own = types.attributes(type_name)
-                if not own.keys() <= set(names):
-                    return False
-                if not set(names_read(rule)) & declared <= own.keys():
-                    return False
-    return True
 
 
 def _whole_files(lines: DataFrame, task: LinesTask) -> DataFrame:

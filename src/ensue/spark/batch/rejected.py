@@ -30,9 +30,10 @@ RECORDS_A_PARTITION = 20_000
 
 @dataclass(frozen=True)
 class RejectedRecords:
-    """`rows` has an arrival, a `file`, a `number`, the record as `raw` and its `problems`.
+    """Records of files that are no events.
 
-    A row of Parquet is JSON text in `raw`.
+    `rows` has an arrival, a `file`, a `number`, the record as `raw` and its `problems`. A row of
+    Parquet is JSON text in `raw`.
     """
 
     rows: DataFrame

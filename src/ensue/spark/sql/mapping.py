@@ -29,7 +29,10 @@ _MADE = "ensue_from_"
 
 @dataclass(frozen=True)
 class MappedEvents:
-    """`renames` pairs names of attributes with columns of `events`; `times` has units and zone."""
+    """Events in columns, with the user's mapping applied.
+
+    `renames` pairs names of attributes with columns of `events`; `times` has units and zone.
+    """
 
     events: DataFrame
     renames: Mapping[str, str]

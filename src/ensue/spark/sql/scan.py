@@ -19,6 +19,7 @@ from ensue.events.cloudevents import VERSION
 from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.derived.parts import statements_of
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.text.printing import print_expression
@@ -297,7 +298,7 @@ def _lower(names: set[str]) -> set[str]:
 def _forwarded_types(group: Group, types: TypeSystem) -> Iterator[str]:
     for rule in group.rules:
         ports = {port.name: port for port in rule.event_ports}
-        for statement in _statements(rule):
+        for statement in statements_of(rule.correlation):
             if isinstance(statement, PushPort) and statement.port in ports:
                 yield from types.subtypes(ports[statement.port].type)
 
@@ -316,7 +317,7 @@ def names_read(rule: Rule) -> Iterator[str]:
         return
     values = [
         assignment.value
-        for statement in _statements(rule)
+        for statement in statements_of(rule.correlation)
         if isinstance(statement, PushNew)
         for assignment in statement.assignments
     ]
@@ -331,11 +332,3 @@ def _whole_and_first(names: Iterable[tuple[str, ...]]) -> Iterator[str]:
     for parts in names:
         yield parts[0]
         yield ".".join(parts)
-
-
-def _statements(rule: Rule) -> Iterator[object]:
-    correlation = rule.correlation
-    if not isinstance(correlation, EclCorrelation):
-        yield from correlation.initially
-        for case in correlation.cases:
-            yield from case.statements

@@ -69,8 +69,9 @@ Option = str | int | float | bool
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of them.
+    """Where events come from.
 
+    Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of topics.
     `schema` is in Spark's words, and has Spark read the files; without it a folder of Parquet that
     has files tells its own, and text is read as `ensue run` reads it, CSV with its `delimiter` and
     `header`. `type` is the type of all events, and `timezone` the zone of times without an offset.
@@ -109,7 +110,9 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`mode` is how events are written to a topic; `servers` default to those of the source.
+    """Where outputs, late events or rejected rows are written.
+
+    `mode` is how events are written to a topic; `servers` default to the servers of the source.
 
     `partition_by` names the columns by which a folder of files is partitioned; `ensue_date` is the
     day of an output. With `together`, late events and rejected rows that have no sink of their own
@@ -141,6 +144,8 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the stream runs: its checkpoint, its times, and how its state is spread."""
+
     checkpoint: str
     lateness: str = "0 s"
     trigger: str = AVAILABLE_NOW
@@ -165,6 +170,8 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A pipeline, as its configuration file describes it."""
+
     source: Source
     stream: Stream
     sink: Sink

@@ -17,7 +17,7 @@ TOGETHER = "together"
 
 @dataclass(frozen=True)
 class StreamGroup:
-    """`name` has the key, and identifies the state of the group after a restart."""
+    """Rules that share state; `name` has the key, and finds the state after a restart."""
 
     name: str
     group: Group

@@ -27,7 +27,7 @@ def _later(one: int | None, other: int | None) -> int | None:
 
 
 class RuleMeasures(msgspec.Struct, omit_defaults=True):
-    """`read` counts events that the rule wants, and `latest` is the latest time of them."""
+    """Measures of one rule: `read` counts events that it wants, `latest` is their latest time."""
 
     read: int = 0
     late: int = 0
@@ -44,7 +44,9 @@ class RuleMeasures(msgspec.Struct, omit_defaults=True):
 
 
 class Measures(msgspec.Struct, omit_defaults=True):
-    """`late` counts an event once, also if several rules want it.
+    """Measures of one partition or bucket in a micro-batch.
+
+    `late` counts an event once, also if several rules want it.
 
     `latest` is the latest time of all events, wanted or not, where workers read the rows.
     """
@@ -65,7 +67,7 @@ class Measures(msgspec.Struct, omit_defaults=True):
             self.rule(name).add(measures)
 
     def count_read(self, matched: Iterable[str], time: int, count: int = 1) -> None:
-        """Add events that all these rules want; `time` is the latest time of them."""
+        """Add events that all these rules want; `time` is their latest time."""
         for name in matched:
             rule = self.rule(name)
             rule.read += count

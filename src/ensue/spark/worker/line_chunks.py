@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.table_reading import TableReading
+from ensue.engine.batch.input.batches import TableReading
 from ensue.events.columns import EXTENSION_PREFIX, is_attribute_column
 from ensue.events.event import Event, Rejected
 from ensue.events.files.cells import CellChunks

@@ -12,7 +12,7 @@ import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.many.group import Member
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.renaming import with_ports
+from ensue.engine.core.renaming import with_ports
 from ensue.errors import LibraryError
 from ensue.events.event import Event
 from ensue.lang.expressions.tree import Not

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.input.batches import EventBatch
 from ensue.engine.batch.input.column import Column, column_of
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.output.columns import ColumnGroup, Made
-from ensue.engine.batch.output.lines import lines_of
+from ensue.engine.batch.output.lines import batch_lines, lines_of
 from ensue.events.cloudevents import encode
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import ValueType
@@ -35,7 +35,7 @@ def test_lines_are_the_encoded_events(first: int) -> None:
         for part in (events[:middle], events[middle:]):
             wanted = b"".join(encode(each) + b"\n" for each in by_event.read_all(part))
             outputs = list(by_line.read_batch(EventBatch(part, library.checked.types)))
-            lines = [line for each in outputs for line in each.lines().to_pylist()]
+            lines = [line for each in outputs for line in batch_lines(each).to_pylist()]
             assert "".join(lines).encode() == wanted, seed
             for name in library.correlations.names:
                 only = [
@@ -43,7 +43,7 @@ def test_lines_are_the_encoded_events(first: int) -> None:
                     for line in wanted.splitlines(keepends=True)
                     if json.loads(line)["correlation"] == name
                 ]
-                found = [line for each in outputs for line in each.lines(name).to_pylist()]
+                found = [line for each in outputs for line in batch_lines(each, name).to_pylist()]
                 assert found == [line.decode() for line in only]
 
 

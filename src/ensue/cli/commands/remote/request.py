@@ -25,28 +25,50 @@ Verb = Annotated[
 def request(
     verb: Verb,
     via: Annotated[
-        str, typer.Option("--via", help="The service, by its name in the federation, to send over.")
+        str,
+        typer.Option(
+            "--via",
+            metavar="NAME",
+            help="The service, by its name in the federation, to send over.",
+        ),
     ],
-    url: Annotated[str, typer.Option("--url", help="The address of that service.")],
-    at: Annotated[str, typer.Option("--at", help="The service that asks.")] = "",
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="The address of that service.")],
+    at: Annotated[str, typer.Option("--at", metavar="NAME", help="The service that asks.")] = "",
     services: Annotated[
         list[str] | None,
         typer.Option(
-            "--from", "--to", help="Names, kinds or patterns of the services meant; all without."
+            "--from",
+            "--to",
+            metavar="NAME",
+            help="Names, kinds or patterns of the services meant; all without.",
         ),
     ] = None,
-    where: Annotated[str, typer.Option("--where", help="A filter; everything without.")] = "TRUE",
+    where: Annotated[
+        str, typer.Option("--where", metavar="FILTER", help="A filter; everything without.")
+    ] = "TRUE",
     event: Annotated[
-        Path | None, typer.Option("--event", help="A file with one event to publish; - for stdin.")
+        Path | None,
+        typer.Option(
+            "--event", metavar="FILE|-", help="A file with one event to publish; - for stdin."
+        ),
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", help="The kind of service, where its address is unclear."),
+        typer.Option(
+            "--kind", metavar="KIND", help="The kind of service, where its address is unclear."
+        ),
     ] = None,
     control: Annotated[
-        str, typer.Option("--control", help="The control address, if the gateways have another.")
+        str,
+        typer.Option(
+            "--control",
+            metavar="ADDRESS",
+            help="The control address, if the gateways have another.",
+        ),
     ] = "",
-    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for an answer.")] = 5.0,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", help="Seconds to wait for an answer.")
+    ] = 5.0,
 ) -> None:
     """Ask the gateways of a federation for something, over any of its services.
 

@@ -57,7 +57,7 @@ def put(
     file: File,
     note: Annotated[str, typer.Option(metavar="TEXT", help="Why it is changed.")] = "",
 ) -> None:
-    """Put a text in force at once; rules that did not change keep their state.
+    """Put a text in force at once. Rules that did not change keep their state.
 
     Exit codes: 1 if the text has errors.
     """
@@ -124,7 +124,7 @@ def enable(ctx: typer.Context, name: Name) -> None:
 
 @app.command("disable")
 def disable(ctx: typer.Context, name: Name) -> None:
-    """Let a library rest; what its rules were in the middle of is dropped."""
+    """Let a library rest. What its rules were in the middle of is dropped."""
     _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/disable"))
 
 
@@ -147,7 +147,10 @@ def try_(
         str | None, typer.Option(metavar="TIME", help="The first beyond.", show_default=False)
     ] = None,
 ) -> None:
-    """Run a text over the server's history: how often it would have fired, and for which keys."""
+    """Run a text over the server's history.
+
+    It tells how often the rules would have fired, and for which keys.
+    """
     body = {"text": file.read_text("utf-8"), "since": since, "until": until}
     found = _server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/dry-run", json=body)
     show(counted(found["outputs"], "output"))
@@ -173,7 +176,7 @@ def why(
         str | None, typer.Argument(metavar="[KEY]", help="A key.", show_default=False)
     ] = None,
 ) -> None:
-    """Tell why a rule has not fired: for a key, or for those that came nearest."""
+    """Tell why a rule has not fired. Without a key, for those that came nearest."""
     path = f"/v1/libraries/{quote(name, safe='')}/rules/{quote(rule, safe='')}/why"
     found = _server(ctx).ask("GET", path, params={} if key is None else {"key": key})
     for each in found["reasons"]:

@@ -1,9 +1,11 @@
-"""Many events at once: from an Arrow table, or from events that are in Python already.
+"""Events in columns: how the rows of a table are read, and a batch of them.
 
-In come rows, or the firings of timers, which are remembered as events are; out goes a `Batch`. It
-can be asked for a name's values as a column, for which rows a predicate holds (once, however many
-ports ask), and for a row as an event. Whether the columns of a table can be read so, and which rows
-fit, is for `table_reading` to say.
+In come the plain columns of a chunk (`ensue.events.files`). `TableReading` says of its rows the
+times, the types, and which may not fit their types: `ensue.events.conformance`, for many rows at
+once; what exactly is wrong with a row is said by conformance itself, where the row is read alone.
+Out goes a `Batch`, which can be asked for a name's values as a column, for which rows a predicate
+holds (evaluated once, however many ports ask), and for a row as an event. Batches that come from no
+table are in `event_batches`.
 """
 
 from __future__ import annotations
@@ -11,26 +13,38 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import Column, Mask, Rows, absent, arrow_column, column_of
-from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.input.table_reading import (
-    Instants,
-    TableReading,
+from ensue.engine.batch.input.column import (
+    Column,
+    Mask,
+    Rows,
+    absent,
+    arrow_column,
     attribute_column,
-    plain_text,
-    present_codes,
+    column_of,
+    outside,
+    range_of_reals,
 )
+from ensue.engine.batch.input.keys import TextNumbers
+from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
+from ensue.events.columns import Layout
+from ensue.events.conformance import LARGEST_EXACT
 from ensue.events.event import CONTEXT, Event
 from ensue.events.files.chunk import Chunk
-from ensue.events.types import TypeSystem
+from ensue.events.files.tables import is_empty
+from ensue.events.times import EARLIEST, LATEST
+from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope
 from ensue.lang.expressions.names import Parts
+
+Instants = npt.NDArray[np.int64]
 
 
 class Batch(ABC):
@@ -107,33 +121,62 @@ class Batch(ABC):
         return accepted[self.type_codes]
 
 
-class EventBatch(Batch):
-    """Events that are in Python already, each of them conformed."""
+class TableReading:
+    """Reads chunks whose columns have the same names."""
 
-    def __init__(self, events: Sequence[Event], types: TypeSystem) -> None:
-        super().__init__()
-        self.events = events
+    def __init__(self, names: Sequence[str], types: TypeSystem) -> None:
+        self.layout = Layout.of(names, "the table")
         self.types = types
-        self.times = np.fromiter((event.time for event in events), np.int64, len(events))
+        self._names = TextNumbers()
+        if types.types:
+            self._names.number(pa.array(list(types.types), pa.string()))
+        self._declaring: dict[tuple[str, ValueType], Mask] = {}
+        """Each attribute, by its name and type, with the types that declare it so."""
+        for code, type_name in enumerate(types.types):
+            for attribute in types.attributes(type_name).items():
+                none = np.zeros(len(types.types) + 1, np.bool_)
+                self._declaring.setdefault(attribute, none)[code] = True
 
-    @cached_property
-    def type_codes(self) -> npt.NDArray[np.int32]:
-        places = {name: place for place, name in enumerate(self.types.types)}
-        found = (places.get(event.type, -1) for event in self.events)
-        return np.fromiter(found, np.int32, len(self.events))
+    def times(self, rows: pa.RecordBatch) -> Instants:
+        """The instants of the rows; a row without one is doubtful anyway."""
+        instants = rows.column(self.layout.context["time"]).cast(pa.int64())
+        held = pc.fill_null(instants, 0) if instants.null_count else instants
+        times: Instants = held.to_numpy(zero_copy_only=False)
+        return times
 
-    @cached_property
-    def ids(self) -> pa.Array:
-        return pa.array([event.id for event in self.events], pa.string())
+    def codes(self, rows: pa.RecordBatch) -> npt.NDArray[np.int32]:
+        column = rows.column(self.layout.context["type"])
+        if pa.types.is_dictionary(column.type):
+            known = plain_text(column.dictionary)
+            codes = self._names.number(known, grow=False) if len(known) else np.empty(0, np.int32)
+            places = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
+            return codes[places] if len(codes) else np.full(len(column), -1, np.int32)
+        return self._names.number(column, grow=False)
 
-    def _column(self, parts: Parts) -> Column:
-        return column_of([EventScope(event).lookup(parts) for event in self.events])
-
-    def event(self, row: int) -> Event:
-        return self.events[row]
-
-    def since(self, row: int, end: int | None = None) -> EventBatch:
-        return EventBatch(self.events[row:end], self.types)
+    def misfits(self, rows: pa.RecordBatch, codes: npt.NDArray[np.int32]) -> Mask:
+        """The rows that do not fit their types, or have an empty name."""
+        wrong = np.zeros(rows.num_rows, np.bool_)
+        for name in ("type", "id"):
+            column = rows.column(self.layout.context[name])
+            if not pa.types.is_dictionary(column.type):
+                wrong |= is_empty(column)
+            elif is_empty(plain_text(column.dictionary)).any():
+                wrong |= is_empty(plain_text(column))
+        columns = dict(self.layout.attributes)
+        present = present_codes(codes, len(self.types.types))
+        for (name, type_), declaring in self._declaring.items():
+            # The last place is that of types that are not declared.
+            if not (declaring[:-1] & present).any():
+                continue
+            if name not in columns:
+                wrong |= declaring[codes]
+                continue
+            array = rows.column(columns[name])
+            # Rows with a list have been read by themselves.
+            bad = None if pa.types.is_nested(array.type) else misfits_of(array, type_)
+            if bad is not None:
+                wrong |= bad & declaring[codes]
+        return wrong
 
 
 class TableBatch(Batch):
@@ -261,30 +304,52 @@ class TableBatch(Batch):
         return [each for each in self._chunk.singly(self._places[rows]) if isinstance(each, Event)]
 
 
-class AlarmBatch(Batch):
-    """Firings of timers. Each has a time, and nothing else."""
+def misfits_of(array: pa.Array, type_: ValueType) -> Mask | None:
+    """The rows of a column whose value does not fit an attribute; None if all do. Null fits."""
+    column = attribute_column(array)
+    if column is None:
+        # An unsigned integer beyond 64 bits with a sign: let each row be asked.
+        return np.ones(1, np.bool_)
+    if column.missing is not None and column.missing.all():
+        return None
+    bad: Mask | None = _misfit_values(column, type_)
+    if bad is not None and column.missing is not None:
+        bad = bad & ~column.missing
+    return bad
 
-    def __init__(self, times: Instants, types: TypeSystem) -> None:
-        super().__init__()
-        self.times = times
-        self.types = types
 
-    @cached_property
-    def type_codes(self) -> npt.NDArray[np.int32]:
-        return np.full(len(self), -1, np.int32)
+def _misfit_values(column: Column, type_: ValueType) -> Any:
+    values: Any = column.values
+    if type_.name in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[type_.name]
+        if column.kind == "integer":
+            return outside(values, low, high)
+        if column.kind == "real":
+            whole = np.isfinite(values) & (np.floor(values) == values)
+            return ~(whole & (values >= low) & (values <= high) & (np.abs(values) <= LARGEST_EXACT))
+    elif type_.kind == "real":
+        if column.kind == "integer":
+            return None
+        if column.kind == "real":
+            return outside(values, *range_of_reals(type_))
+    elif type_.name == "char" and column.kind == "string":
+        lengths = pc.fill_null(pc.utf8_length(values), 1)
+        return np.asarray(lengths) != 1
+    elif type_.kind == column.kind == "timestamp":
+        return outside(values, EARLIEST, LATEST)
+    elif type_.kind == column.kind:
+        return None
+    return np.ones(len(values), np.bool_)
 
-    @cached_property
-    def ids(self) -> pa.Array:
-        return pa.nulls(len(self), pa.string())
 
-    def _column(self, parts: Parts) -> Column:
-        if len(parts) == 1 and parts[0].lower() == "time":
-            return Column("timestamp", self.times)
-        return absent(len(self))
+def plain_text(array: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array if pa.types.is_string(array.type) else array.cast(pa.string())
 
-    def since(self, row: int, end: int | None = None) -> AlarmBatch:
-        return AlarmBatch(self.times[row:end], self.types)
 
-    def event(self, row: int) -> Event:
-        """Stands in the place of an event; it is never sent on."""
-        return Event("", "", "", int(self.times[row]))
+def present_codes(codes: npt.NDArray[np.int32], count: int) -> Mask:
+    """For each of so many types whether a row has it; -1 is the code of any other type."""
+    present = np.zeros(count + 1, np.bool_)
+    present[codes] = True
+    return present[:-1]

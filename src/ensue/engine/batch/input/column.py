@@ -1,9 +1,10 @@
 """A name's values over many events, as one typed array: what predicates and outputs compute with.
 
-In come values as a batch of events has them; out goes a `Column` of one kind, with a mask of what
-is missing. Values of several kinds, or of a kind that CESQL does not compute with, stay Python
-objects (`object`), and its reader goes through them one by one. Texts are bytes and offsets
-(`Texts`) where compiled loops read and write them (`kernels.text_writing`).
+In come Python values or Arrow arrays; out goes a `Column` of one kind, with a mask of what is
+missing. Values of several kinds, or of a kind that CESQL does not compute with, stay Python objects
+(`object`), which are evaluated one by one. `fitted` brings the values of outputs to the types of
+their attributes. Texts are bytes and offsets (`Texts`) where compiled loops read and write them
+(`kernels.text_writing`).
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.kernels import text_writing
+from ensue.engine.outputs import fitting_key
+from ensue.events.conformance import conform_value
 from ensue.events.times import datetime_of, microseconds_of
+from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
@@ -28,13 +32,15 @@ Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.int64]
 
 LARGEST_OFFSET = 2**31 - 1
+LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
+"""From here on a real rounds to no 32-bit float."""
 _LONGEST_KEPT, _LONGEST_KEPT_TEXT = 1 << 18, 32
 _MORE_THAN_EXPECTED, _FIRST_BYTES = 1.125, 256
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`kind` is boolean, integer, real, string, timestamp or object.
+    """Values of one kind: boolean, integer, real, string, timestamp or object.
 
     Strings are an Arrow array, timestamps microseconds since 1970, everything else a numpy array.
     `missing` is None where nothing is missing.
@@ -199,8 +205,78 @@ def _numbers(array: pa.Array, type_: pa.DataType, zero: Any) -> Any:
     return held.to_numpy(zero_copy_only=False)
 
 
+def attribute_column(array: pa.Array) -> Column | None:
+    if pa.types.is_timestamp(array.type):
+        instants = array.cast(pa.int64())
+        return Column(
+            "timestamp",
+            pc.fill_null(instants, 0).to_numpy(zero_copy_only=False),
+            np.asarray(array.is_null()) if array.null_count else None,
+        )
+    return arrow_column(array)
+
+
+def range_of_reals(type_: ValueType) -> tuple[float, float]:
+    """The smallest and the largest real that an attribute of a type holds."""
+    largest = float(np.nextafter(LARGEST_FLOAT if type_.name == "float" else np.inf, 0))
+    return -largest, largest
+
+
+def outside(values: Any, low: float, high: float) -> Mask | None:
+    """The rows of numbers that are not from `low` to `high`; None if all are, as mostly."""
+    if len(values) and low <= values.min() and values.max() <= high:
+        return None
+    wrong: Mask = ~((values >= low) & (values <= high))
+    return wrong
+
+
+def fitted(column: Column, type_: ValueType) -> Column | None:
+    """The column as its attribute holds it, null where it does not fit.
+
+    None if that has to be asked value by value.
+    """
+    if type_.name in INTEGER_RANGES and column.kind == "integer":
+        return _without(column, outside(column.values, *INTEGER_RANGES[type_.name]))
+    if type_.kind == "real" and column.kind in ("integer", "real"):
+        reals = Column("real", column.values.astype(np.float64, copy=False), column.missing)
+        return _without(reals, outside(reals.values, *range_of_reals(type_)))
+    if type_.name == column.kind and column.kind in ("boolean", "string", "timestamp"):
+        return column
+    return None
+
+
+def _without(column: Column, wrong: Mask | None) -> Column:
+    """The column with the wrong rows missing."""
+    if wrong is None:
+        return column
+    gone = wrong if column.missing is None else wrong | column.missing
+    return Column(column.kind, column.values, gone)
+
+
+def fitted_keys(column: Column, type_: ValueType) -> Column:
+    """Keys as an attribute holds them, null where they do not fit."""
+    if column.kind == "string" and type_.name == "string":
+        return column
+    if column.kind == "integer" and type_.name in INTEGER_RANGES:
+        held = fitted(column, type_)
+        assert held is not None, "integers are fitted in columns"
+        return held
+    keys = [fitting_key(value, type_) for value in column.to_list()]
+    return column_of([MISSING if value is None else value for value in keys])
+
+
+def conformed(value: Any, type_: ValueType) -> Any:
+    """A value as an attribute holds it, `MISSING` if it does not fit."""
+    if value is MISSING:
+        return MISSING
+    try:
+        return conform_value(value, type_)
+    except ValueError:
+        return MISSING
+
+
 class Texts(NamedTuple):
-    """`data[offsets[n]:offsets[n + 1]]` is the text of number n."""
+    """Texts as bytes and offsets: text n is `data[offsets[n]:offsets[n + 1]]`."""
 
     data: Any
     offsets: Any
@@ -252,7 +328,7 @@ def _repeated(text: str, count: int) -> pa.Array:
 
 
 def written(loop: Callable[..., int], count: int, room: float, *given: Any) -> pa.Array:
-    """So many texts as a loop of `text_writing` writes them, as an Arrow array.
+    """`count` texts, as a loop of `text_writing` writes them, as an Arrow array.
 
     `room` is how many bytes a text is expected to have.
     """

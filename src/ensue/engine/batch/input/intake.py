@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.input.batches import Batch, EventBatch, TableBatch
+from ensue.engine.batch.input.batches import Batch, TableBatch, TableReading
 from ensue.engine.batch.input.column import Rows
-from ensue.engine.batch.input.table_reading import TableReading
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.core.cells import Instants
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRun, TimeRuns

@@ -3,21 +3,27 @@
 The columns form of `ensue.engine.ports`. In comes a batch; out go `Matches`: the rows that match a
 port and have a key, in their order, with one bit for each port and predicate. A row that is read
 under two keys is there twice. A port's type, source and predicate are tests on a column, and tests
-that several ports or correlations share are made once a batch.
+that several ports or correlations share are made once a batch. Rows come in segments, from the
+input and from rules that feed the correlation; `gathered` puts what is read of them into the order
+of the stream. `SymbolNumbers` makes symbols of the bits, as the table of a rule has them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import Rows, marked
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.jit import compiled
+from ensue.engine.core.numbering import IntegerNumbers, Numbers
+from ensue.engine.core.rule_table import Symbols
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.tree import (
@@ -39,12 +45,41 @@ WORD = 64
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """`bits` has a number for each row, or a row of numbers."""
+    """The rows that match a port and have a key: their bits and the numbers of their keys.
+
+    `bits` has a number for each row, or a row of numbers where there are more than 64 bits.
+    """
 
     rows: Rows
     bits: Any
     keys: Numbers
     without_key: int
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows that a correlation may read, and where each stands in the order of the stream."""
+
+    batch: Batch
+    positions: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a correlation reads of some segments: row `rows[n]` of `batches[which[n]]`."""
+
+    batches: Sequence[Batch]
+    rows: Rows
+    bits: Any
+    keys: Numbers
+    times: npt.NDArray[np.int64]
+    which: Rows | None
+    _positions: npt.NDArray[np.int64]
+
+    def positions(self, at: Rows | slice = slice(None)) -> npt.NDArray[np.int64]:
+        """Where these readings stand in the stream."""
+        # Readings of one segment need not be put in order.
+        return self._positions[self.rows[at] if self.which is None else at]
 
 
 class Matcher:
@@ -170,6 +205,94 @@ class Matcher:
         return Matches(found.rows, bits, found.keys, found.without_key)
 
 
+def gathered(
+    matcher: Matcher, keys_of: Keys, segments: Sequence[Segment], nowhere: npt.NDArray[np.int64]
+) -> tuple[Gathered, int]:
+    """All that is read of some segments, in the order of the stream, and how much has no key."""
+    found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
+    missing = sum(matches.without_key for _, matches in found)
+    found = [(segment, matches) for segment, matches in found if matches.rows.size]
+    if not found:
+        none = np.empty(0, np.int64)
+        no_keys = np.empty(0, np.int32)
+        return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
+    rows = _concatenated([matches.rows for _, matches in found])
+    bits = _concatenated([matches.bits for _, matches in found])
+    keys = _concatenated([matches.keys for _, matches in found])
+    times = _concatenated([s.batch.times[m.rows] for s, m in found])
+    which = None
+    positions = found[0][0].positions
+    if len(found) > 1:
+        positions = np.concatenate([s.positions[m.rows] for s, m in found])
+        which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
+        # Stable, for a row that is read under two keys has one position.
+        order = np.lexsort(positions.T[::-1])
+        rows, bits, keys, times, which = (each[order] for each in (rows, bits, keys, times, which))
+        positions = positions[order]
+    batches = [segment.batch for segment, _ in found]
+    return Gathered(batches, rows, bits, keys, times, which, positions), missing
+
+
+def _concatenated(arrays: Sequence[Any]) -> Any:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+
+@compiled
+def _look_up(patterns: Any, numbers: Any, found: Any) -> Any:
+    """Write the number of each pattern; returns the lowest, which is -1 if a pattern has none."""
+    lowest = np.int32(0)
+    for at in range(patterns.size):
+        number = numbers[np.uint64(patterns[at])]
+        found[at] = number
+        lowest = min(lowest, number)
+    return lowest
+
+
+class SymbolNumbers:
+    """Symbols of a rule's table for many rows at once, by the bits of the rows.
+
+    Up to 16 bits are looked up in an array; more bits go through hash tables, word by word.
+    """
+
+    def __init__(self, symbols: Symbols) -> None:
+        self._symbols = symbols
+        self._known = np.empty(0, np.int32)
+        self._hashed: list[IntegerNumbers] = []
+        self._symbol_of_pattern: list[int] = []
+
+    def of(self, bits: Any) -> Numbers:
+        """The symbol of each row; a pattern of bits that is new gets a new symbol."""
+        if bits.dtype.itemsize > 2:
+            return self._of_many_bits(bits if bits.ndim == 2 else bits[:, None])
+        if not self._known.size:
+            self._known = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
+        found = np.empty(len(bits), np.int32)
+        if _look_up(bits, self._known, found) < 0:
+            for pattern in np.unique(bits).tolist():
+                self._known[pattern] = self._symbols.number(pattern)
+            _look_up(bits, self._known, found)
+        return found
+
+    def _of_many_bits(self, words: Any) -> Numbers:
+        """Number the words of each row, and each pair of a word and what came before it."""
+        found = np.zeros(len(words), np.int32)
+        for place in range(words.shape[1]):
+            if len(self._hashed) <= 2 * place:
+                self._hashed += [IntegerNumbers(), IntegerNumbers()]
+            of_word, of_pair = self._hashed[2 * place : 2 * place + 2]
+            one = of_word.number(words[:, place].astype(np.int64))
+            found = of_pair.number(found.astype(np.int64) << 32 | one)
+        known = len(self._symbol_of_pattern)
+        if found.size and int(found.max()) >= known:
+            # Written from the end, so that the first row of each number is what stays.
+            first = np.empty(1 + int(found.max()), np.int64)
+            first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+            for row in first[known:].tolist():
+                pattern = sum(int(word) << 64 * n for n, word in enumerate(words[row]))
+                self._symbol_of_pattern.append(self._symbols.number(pattern))
+        return np.array(self._symbol_of_pattern, np.int32)[found]
+
+
 def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
     """Why the rows of a correlation cannot be told in columns, if they cannot."""
     tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
@@ -180,7 +303,7 @@ def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
 
 
 def port_tests(port: EventPort) -> list[Expression]:
-    """What a port asks of an event besides its type: all of it has to hold."""
+    """The tests that an event of a port's type has to pass: its source, and its predicate."""
     tests: list[Expression] = []
     if port.source is not None:
         tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
@@ -190,9 +313,9 @@ def port_tests(port: EventPort) -> list[Expression]:
 
 
 def _conjuncts(predicate: Expression) -> list[Expression]:
-    """The parts of a predicate that holds if each of them does; they may be shared by themselves.
+    """The conjuncts of a predicate, as tests that other ports may share; else the predicate.
 
-    That is so if they can only be true or false: `AND` would cast anything else.
+    Conjuncts are split only where they can be nothing but true or false: `AND` would cast others.
     """
     match predicate:
         case Logic(operands, operators) if set(operators) == {"AND"}:

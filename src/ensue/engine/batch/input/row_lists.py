@@ -1,10 +1,10 @@
 """Which rows of a batch each of many ports wants, as lists of rows.
 
 In come ports, of any number of correlations; out go, for each port, the number of its list, and for
-each batch the lists. Ports that ask for the same have one list, so that a rule costs as much as the
-rows that it reads, and its predicates nothing if another rule has them too. Predicates that hold a
-name against one text each are answered all at once, in one pass over the name's values, and what
-else they ask for, of the rows of their texts alone.
+each batch the lists. Ports with equal types and tests share a list, so that a rule costs as much as
+the rows that it reads, and its predicates nothing if another rule has them too. Predicates that
+compare one name with different texts (`kind = 'a'`, `kind = 'b'`) are evaluated together, in one
+pass over the name's values; further tests of such a port are made on the rows of its text alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ from ensue.lang.syntax import EventPort
 RowNumbers = npt.NDArray[np.int32]
 _Wanted = tuple[str, tuple[Expression, ...]]
 _FEWEST_TEXTS = 4
-"""For fewer texts than this, asking for each of them is as quick."""
+"""For fewer texts than this, one comparison for each text is as quick."""
 
 
 class RowLists:
+    """The row lists of many ports; ports with equal types and tests share one."""
+
     def __init__(self, types: TypeSystem) -> None:
         self._types = types
         self._numbers: dict[_Wanted, int] = {}

@@ -1,7 +1,7 @@
 """Compiled: what an aggregate comes to, and whether a condition over aggregates holds.
 
 Aggregates live in the registers of a key (`stretches`); a condition is a program of typed steps
-(`related.condition`), and ends without holding at the first null or error that it meets.
+(`core.relating.condition`), and ends without holding at the first null or error that it meets.
 """
 
 from __future__ import annotations

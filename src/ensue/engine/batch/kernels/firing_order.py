@@ -1,8 +1,8 @@
 """The compiled loops that put firings in the order of the stream.
 
-In come firings as `visit_kernels` and `alarm_kernels` have written them, from key to key; out goes
-the order in which they stand. Rows and times are counted and not compared: only alarms that are
-close to each other have to be.
+In come firings as the drivers of `core/stepping/visits` have written them, key by key; out goes the
+order in which they stand in the stream. Rows and times are put in order by counting; only alarms
+that are close to each other are compared.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from ensue.engine.core.jit import compiled
 
 _MOST_CLOSE = 64
-"""More alarms than that in one part of the time would take too long to insert one by one."""
+"""With more alarms than this in one interval of time, inserting one by one takes too long."""
 
 
 @compiled
 def order_alarms(rows: Any, rules: Any, when: Any, fired: int) -> Any:
-    """The firings of no row by time, then by rule, then by the start of their key.
+    """Firings that alarms have caused, by time, then by rule, then by the key's last event.
 
     Returns how many there are, or -1 if too many of them are close to each other.
     """
@@ -51,7 +51,7 @@ def order_alarms(rows: Any, rules: Any, when: Any, fired: int) -> Any:
     order = np.empty(count, np.int64)
     for place in range(count):
         alarm = alarms[place]
-        time, rule, start = when[alarm, 0], rules[alarm], when[alarm, 1]
+        time, rule, last_read = when[alarm, 0], rules[alarm], when[alarm, 1]
         part = (time - first) >> shift
         to = ends[part]
         ends[part] += 1
@@ -61,7 +61,7 @@ def order_alarms(rows: Any, rules: Any, when: Any, fired: int) -> Any:
             if when[other, 0] == time:
                 is_later = rules[other] > rule
                 if rules[other] == rule:
-                    is_later = when[other, 1] > start
+                    is_later = when[other, 1] > last_read
             if not is_later:
                 break
             order[to] = other
@@ -72,7 +72,7 @@ def order_alarms(rows: Any, rules: Any, when: Any, fired: int) -> Any:
 
 @compiled
 def order_firings(rows: Any, fired: int, times: Any, first: int, alarms: Any, when: Any) -> Any:
-    """All firings by row, those of one row in their own order; the rows begin with `first`.
+    """All firings by row; firings of one row keep their order. The rows begin with `first`.
 
     The alarms are in order already, and each comes before the first row of its time.
     """

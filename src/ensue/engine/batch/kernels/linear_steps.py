@@ -1,7 +1,8 @@
 """The compiled loop that steps a machine along its transitions.
 
-A list of lists is two arrays: where each list begins, and the lists one after the other. What is
-grown, and what firings come to, stands with `single.linear`.
+In come events as symbols, a machine as arrays and the starts and slots of all keys, which the loop
+changes; out go firings. A list of lists is two arrays: where each list begins, and the lists one
+after the other. `single.linear` makes the arrays, makes room, and turns firings into actions.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def drop(table: Any, used: Any, pair: int) -> None:
 
 @inlined
 def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
-    """Let an event count for a port: it is the last of those that do."""
+    """Let an event count for a port, as the last of the events that count."""
     ports, aggregates = stretches.ports, stretches.aggregates
     events, reals, table, base = store.events, store.reals, store.table, store.base
     at = ports[port, 2]

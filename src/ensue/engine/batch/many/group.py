@@ -18,30 +18,25 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.batches import AlarmBatch
 from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.event_batches import AlarmBatch
 from ensue.engine.batch.input.keys import Keys
+from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.group_tables import GroupTables
 from ensue.engine.batch.many.visits import TimedFirings, VisitedCells
-from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made, MadeInTurn
-from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Roots
-from ensue.engine.batch.output.remembered import Remembered, distinct
-from ensue.engine.batch.single.correlation import (
-    SMALLEST_CLEARING,
-    Path,
-    Segment,
-    asked_of,
-    begins_with_statements,
-    is_time,
-    readings_in,
-)
+from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, is_time
+from ensue.engine.batch.paths import Path
+from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
 from ensue.engine.core.cells import Instants, RuleCells
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.shapes import (
     Company,
+    begins_with_statements,
     event_ports,
     lengths_of,
     shape_of,
@@ -118,7 +113,7 @@ class Member:
 
 
 class CellGroup:
-    """Rules of one company, in the order of their library; `numbers` are theirs in it."""
+    """Rules of one company, in the order of the library; `numbers` has their places there."""
 
     def __init__(
         self,
@@ -129,7 +124,7 @@ class CellGroup:
         types: TypeSystem,
         counts: Counts,
     ) -> None:
-        """`machines` has those that are known of the rules, at least one of each shape."""
+        """`machines` has the machines that are built already, at least one of each shape."""
         self.numbers = np.array(numbers)
         self.keys = Keys(bool(company.key))
         self.has_timers = company.has_timers
@@ -248,7 +243,7 @@ class CellGroup:
         of = heads[part.at]
         assert part.rules is not None, "several rules may have put out"
         return part, Roots(
-            fired.at[of], self.numbers[part.rules], fired.times[of], fired.starts[of]
+            fired.at[of], self.numbers[part.rules], fired.times[of], fired.last_read[of]
         )
 
     def reach(self, clock: int) -> None:
@@ -257,7 +252,7 @@ class CellGroup:
         self.visited.latest = clock if latest is None else max(latest, clock)
 
     def clear_up(self) -> None:
-        """Let go of events that no key holds any more, if there are enough of them."""
+        """Drop events that no key holds any more, if there are many."""
         enough = max(SMALLEST_CLEARING, self.visited.cells.size // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             held = []
@@ -347,14 +342,14 @@ def _readings_of(fired: TimedFirings) -> tuple[Rows, Rows]:
 
     An event is one reading for all rules. The alarms of a rule and a key at one moment are one.
     """
-    rows, rules, starts = fired.at, fired.rules, fired.starts
+    rows, rules, last_read = fired.at, fired.rules, fired.last_read
     assert rules is not None
     same: npt.NDArray[np.bool_] = rows[1:] == rows[:-1]
     alarms = rows[1:] < 0
     same &= ~alarms | (
         (fired.times[1:] == fired.times[:-1])
         & (rules[1:] == rules[:-1])
-        & (starts[1:] == starts[:-1])
+        & (last_read[1:] == last_read[:-1])
     )
     begins = np.r_[True, ~same]
     return np.cumsum(begins) - 1, np.flatnonzero(begins)

@@ -13,8 +13,8 @@ from typing import Any
 from ensue.engine.batch.output.firings import TIMER_PORT
 from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.engine.core.packed import PackedTables
+from ensue.engine.core.renaming import numbered_ports, with_ports
 from ensue.engine.core.rule_table import RuleTable
-from ensue.engine.renaming import numbered_ports, with_ports
 from ensue.lang.syntax import Correlation, PushNew, TimerPort
 
 

@@ -44,7 +44,10 @@ _SHARED_MOVES = 8
 
 
 class Combinations:
-    """`lists` are those of the ports of each rule; a number past all lists stands for no port."""
+    """The combinations of row lists that occur, and which rules each combination visits.
+
+    `lists` has the row list of each rule and port; a number past all lists stands for no port.
+    """
 
     def __init__(self, lists: npt.NDArray[np.int64], list_count: int) -> None:
         rules, ports = lists.shape
@@ -104,18 +107,21 @@ class Combinations:
 
 @dataclass(frozen=True, slots=True)
 class TimedFirings(Firings):
-    """Firings in the order of the stream; `at` is -1 for those that an alarm has caused.
+    """Firings in the order of the stream; `at` is -1 for a firing that an alarm has caused.
 
-    `times` are those of the trigger; of an alarm, `starts` says in which order keys have started.
+    `times` are the times of triggers; for alarms, `last_read` has the last event of the key.
     """
 
     times: Instants = None  # type: ignore[assignment]
-    starts: Rows = None  # type: ignore[assignment]
+    last_read: Rows = None  # type: ignore[assignment]
     keys: Rows = None  # type: ignore[assignment]
 
 
 class VisitedCells:
-    """`lists` are those of each rule's ports; a number past all lists stands for no port."""
+    """The cells of a group of rules, and the drivers that take events through them.
+
+    `lists` has the row list of each rule and port; a number past all lists stands for no port.
+    """
 
     def __init__(self, tables: GroupTables, lists: npt.NDArray[np.int64], list_count: int) -> None:
         self.tables = tables
@@ -264,7 +270,7 @@ class VisitedCells:
         when = held.when[order]
         return TimedFirings(
             rows, actions, slots, table, rules,
-            times=when[:, 0], starts=when[:, 1], keys=when[:, 2],
+            times=when[:, 0], last_read=when[:, 1], keys=when[:, 2],
         )  # fmt: skip
 
     def stop(self, rule: int) -> None:
@@ -295,8 +301,8 @@ def _alarms_in_order(room: Room, fired: int) -> Rows:
     if count < 0:
         # Many of one moment, as those of a clock that has moved on far.
         alarms = np.flatnonzero(held.rows[:fired] < 0)
-        times, starts = held.when[alarms, 0], held.when[alarms, 1]
-        alarms = alarms[np.lexsort((starts, held.rules[alarms], times))]
+        times, last_read = held.when[alarms, 0], held.when[alarms, 1]
+        alarms = alarms[np.lexsort((last_read, held.rules[alarms], times))]
         count = len(alarms)
     return np.asarray(alarms[:count])
 

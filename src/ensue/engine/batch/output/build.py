@@ -22,15 +22,17 @@ from ensue.engine.batch.input.column import (
     Texts,
     absent,
     column_of,
+    conformed,
     constant,
+    fitted,
+    fitted_keys,
     written,
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.input.table_reading import conformed, fitted, fitted_keys
 from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
-from ensue.engine.batch.output.firings import Bound, Bundle, Firings, bundles_of
+from ensue.engine.batch.output.firings import Bound, Bundle, Firings, Readings, bundles_of
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.core.effects import Emitted, Sent
 from ensue.engine.core.numbering import Numbers
@@ -44,27 +46,6 @@ Counted = tuple[int, int, str]
 """A correlation, a key and the id of a trigger."""
 _BESIDE_TEXTS = 24
 """So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
-
-
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """What a correlation has read of a batch: one row for each reading.
-
-    Firings come in the order of the stream; the readings of different keys may not, where there
-    are timers. `numbers` has the numbers of readings that do not follow each other: 0 for the
-    alarms of a rule under a key, at one moment.
-    """
-
-    first: int
-    times: npt.NDArray[np.int64]
-    keys: Numbers
-    latest: int | None = None
-    numbers: Rows | None = None
-
-    @property
-    def last(self) -> int:
-        """The last moment at which something was read."""
-        return int(self.times[-1]) if self.latest is None else self.latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +279,7 @@ def _values_of(expression: Expression, type_: ValueType, lookup: Any, count: int
 
 
 class TriggerCounts:
-    """The number of each output among those of its trigger: the last part of its id.
+    """Numbers the outputs of each trigger: the last part of an output's id.
 
     A trigger is an event under a key of a correlation, so nearly always its outputs stand together.
     Only where an id comes twice at one time, in a batch or in two that follow each other, do both

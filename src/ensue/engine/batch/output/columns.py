@@ -1,13 +1,15 @@
-"""The outputs of correlations over one batch, as columns or as events.
+"""The outputs of a batch, as columns: from one statement up to all correlations together.
 
-A `Made` holds them by statement: all events that one statement puts out in a batch are one group of
-columns, and what is sent on (`push a`) is events. Out go one table, or events, in their order.
-`build` makes them.
+All outputs that one statement makes in a batch are one group of columns (`ColumnGroup`), made by
+`build`; events that are sent on (`push a`) stay events (`EventGroup`). `Made` has the groups of one
+correlation, and `BatchOutputs` those of the whole library, with their places in the stream
+(`order`). Out goes a table or events, in the order of the stream. Nothing is made before it is
+asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import Column, Rows, Texts, constant
-from ensue.engine.batch.output.schema import PROVENANCE, OutputSchema, struct_of
-from ensue.events.arrow import CONTEXT_FIELDS, TIME, extension_values, undeclared_data
+from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Rows, Texts, constant
+from ensue.engine.batch.output.event_tables import events_table
+from ensue.engine.batch.output.order import Places, Positions, order_of
+from ensue.engine.batch.output.schema import OutputSchema, output_schema, struct_of
+from ensue.events.arrow import CONTEXT_FIELDS, TIME
 from ensue.events.arrow_types import arrow_type, field_of
-from ensue.events.columns import DATA_COLUMN, extension_column
 from ensue.events.event import Event
-from ensue.events.nesting import value_at
 from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.checked import CheckedLibrary
 from ensue.lang.expressions.evaluation import MISSING
 
 _LARGEST_TABLE = 1 << 30
@@ -102,6 +105,8 @@ class ColumnGroup:
 
 @dataclass(frozen=True)
 class EventGroup:
+    """Outputs that are events already. `places` says where they stand in the order."""
+
     places: Rows
     made: Sequence[Event]
 
@@ -114,12 +119,15 @@ class EventGroup:
 
 @dataclass(frozen=True)
 class Made:
-    """`at` says of each output, in their order, from which of the given readings it came."""
+    """Outputs of one reading of a batch, by statement.
+
+    `at` says for each output, in the order of outputs, which of the readings it came from.
+    """
 
     at: Rows
     groups: Sequence[ColumnGroup | EventGroup]
     rules: Rows | None = None
-    """Where several correlations have put out: which, by their numbers among those."""
+    """The number of each output's correlation, where several correlations have put out."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -144,7 +152,7 @@ class Made:
 
 @dataclass(frozen=True)
 class MadeInTurn:
-    """What was made of one part of a batch after the other, each in its order."""
+    """Outputs of the parts of a batch, one part after the other."""
 
     parts: Sequence[Made]
 
@@ -167,6 +175,118 @@ class MadeInTurn:
         tables = [part.table(types, columns) for part in self.parts]
         found = [table for table in tables if table is not None]
         return join_tables(found) if found else None
+
+
+Output = tuple[Made | MadeInTurn, Positions | Places]
+"""Outputs of one source (a correlation alone, or a group), and the place of each in the stream."""
+
+
+class OutputForms:
+    """Gives outputs of one library their columns; `is_linked` says whether any rule feeds another.
+
+    `columns` are those of tables; without them, all that outputs of the library can have.
+    """
+
+    def __init__(
+        self, library: CheckedLibrary, is_linked: bool, columns: OutputSchema | None = None
+    ) -> None:
+        self._types = library.types
+        self._columns = columns or output_schema(library.types, library.correlations)
+        self._is_linked = is_linked
+
+    def of_batch(self, outputs: Sequence[Output]) -> BatchOutputs:
+        return BatchOutputs(outputs, self._types, self._columns, self._is_linked)
+
+    def joined(self, tables: Sequence[pa.Table]) -> pa.Table:
+        """Tables of outputs as one, with all columns of the library."""
+        if not tables:
+            return self._columns.schema.empty_table()
+        return whole_table(join_tables(tables), self._columns.schema)
+
+
+class BatchOutputs:
+    """The outputs of all correlations over one batch; a form of them is made when it is asked for.
+
+    `lines.batch_lines` makes JSON lines of them.
+    """
+
+    def __init__(
+        self,
+        outputs: Sequence[Output],
+        types: TypeSystem,
+        columns: OutputSchema,
+        is_linked: bool,
+    ) -> None:
+        self._outputs = outputs
+        self._types = types
+        self._columns = columns
+        # The outputs of one source are in order already.
+        self._is_in_order = len(outputs) == 1 and not is_linked
+
+    def __len__(self) -> int:
+        return sum(len(made) for made, _ in self._outputs)
+
+    @property
+    def made(self) -> list[Made | MadeInTurn]:
+        """The outputs of each source, one source after the other."""
+        return [made for made, _ in self._outputs]
+
+    def table(self) -> pa.Table:
+        """The outputs in the columns that they have; without outputs, in all of the library."""
+        tables = [made.table(self._types, self._columns) for made, _ in self._outputs]
+        found = [each for each in tables if each is not None]
+        if not found:
+            return self._columns.schema.empty_table()
+        if self._is_in_order:
+            return found[0]
+        return reordered(join_tables(found), order_of_outputs(self._outputs))
+
+    def events(self) -> list[Event]:
+        if self._is_in_order:
+            return self._outputs[0][0].events()
+        every = [event for made, _ in self._outputs for event in made.events()]
+        return [every[place] for place in order_of_outputs(self._outputs)]
+
+    def ordered_texts(self, parts: Sequence[pa.Array]) -> pa.Array:
+        """Texts of the outputs, given for each source, in the order of the stream."""
+        whole = joined_texts(parts)
+        if self._is_in_order or not len(whole):
+            return whole
+        order = order_of_outputs(self._outputs)
+        if (order[1:] > order[:-1]).all():
+            return whole
+        return Texts.of(whole).take(order)
+
+
+def order_of_outputs(outputs: Sequence[Output]) -> Rows:
+    """The order of the outputs of several sources, numbered from one source to the next."""
+    every = [places for _, places in outputs]
+    if not every:
+        return np.empty(0, np.int64)
+    if all(isinstance(each, Places) for each in every):
+        return order_of([each for each in every if isinstance(each, Places)])
+    positions = np.concatenate([each for each in every if not isinstance(each, Places)])
+    return np.lexsort(positions.T[::-1])
+
+
+def whole_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table of outputs with every column, null where it has none; others of its own last."""
+    if table.schema.names == schema.names:
+        return table
+    present = set(table.schema.names)
+    fields, columns = [], []
+    for field in schema:
+        if field.name in present:
+            columns.append(table.column(field.name))
+        else:
+            columns.append(pa.nulls(len(table), field.type))
+        fields.append(field)
+    known = set(schema.names)
+    for field in table.schema:
+        if field.name not in known:
+            fields.append(field)
+            columns.append(table.column(field.name))
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
 def join_tables(tables: Sequence[pa.Table]) -> pa.Table:
@@ -194,63 +314,15 @@ def _in_order(column: pa.ChunkedArray, order: Rows, places: pa.Array) -> pa.Arra
     return array.take(places)
 
 
-def events_table(events: Sequence[Event], types: TypeSystem, columns: OutputSchema) -> pa.Table:
-    """Outputs as a table, with the columns that these have; an attribute without a value is null.
-
-    What is sent on brings more with it. What of its data no column holds stands as JSON text in a
-    column `data`, and its extensions in columns `ce_NAME`.
-    """
-    fields = list(CONTEXT_FIELDS)
-    arrays = [
-        pa.array([event.id for event in events], pa.string()),
-        pa.array([event.source for event in events], pa.string()),
-        pa.array([event.type for event in events], pa.string()),
-        pa.array([event.time for event in events], TIME),
-    ]
-    for name in PROVENANCE:
-        fields.append(pa.field(name, pa.string()))
-        arrays.append(pa.array([event.extensions.get(name) for event in events], pa.string()))
-    present = {name for event in events for name in types.attributes(event.type)}
-    for name, type_ in columns.attributes.items():
-        if name in present:
-            fields.append(field_of(name, type_))
-            arrays.append(
-                pa.array([_held(each, name, types) for each in events], arrow_type(type_))
-            )
-    for type_name, members in columns.structs.items():
-        if any(event.type == type_name for event in events):
-            rows = [
-                {name: _held(event, name, types) for name in members}
-                if event.type == type_name
-                else None
-                for event in events
-            ]
-            fields.append(pa.field(type_name, struct_of(members)))
-            arrays.append(pa.array(rows, struct_of(members)))
-    taken = {field.name for field in fields}
-    for name, column in further_columns(events, types):
-        while name in taken:
-            name = extension_column(name)
-        taken.add(name)
-        fields.append(pa.field(name, column.type))
-        arrays.append(column)
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
-
-
-def _held(event: Event, name: str, types: TypeSystem) -> Any:
-    return value_at(event.data, name)[1] if name in types.attributes(event.type) else None
-
-
-def further_columns(events: Sequence[Event], types: TypeSystem) -> Iterator[tuple[str, pa.Array]]:
-    """Data that no type declares, and extensions other than those of every output."""
-    rest = [undeclared_data(event, types) for event in events]
-    if any(text is not None for text in rest):
-        yield DATA_COLUMN, pa.array(rest, pa.string())
-    every = dict.fromkeys(name for event in events for name in event.extensions)
-    for name in every:
-        if name not in PROVENANCE:
-            values = [event.extensions.get(name) for event in events]
-            yield extension_column(name), extension_values(values)
+def joined_texts(parts: Sequence[pa.Array]) -> pa.Array:
+    """Arrays of texts one after the other."""
+    if not parts:
+        return pa.array([], pa.string())
+    if len(parts) == 1:
+        return parts[0]
+    if sum(part.nbytes for part in parts) > LARGEST_OFFSET:
+        parts = [part.cast(pa.large_string()) for part in parts]
+    return pa.concat_arrays(parts)
 
 
 def _arrow(type_: ValueType, column: Column) -> pa.Array:

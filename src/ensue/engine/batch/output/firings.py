@@ -1,9 +1,9 @@
 """Firings of a batch: the arrays that kernels write them to, and what outputs are made of.
 
-A firing is a row that made a rule put something out, the action that says what, and what was in the
-slots of the rule's cell: numbers of readings, 0 for none. Outputs of one statement are a `Bundle`,
-and `Bound` has what their ports are bound to, as columns: causes, and the names that a transformer
-asks for. `build` turns firings into outputs.
+A firing is a reading that made a rule put something out, the action that says what, and what was in
+the slots of the rule's cell: numbers of readings, 0 for none. Outputs of one statement are a
+`Bundle`, and `Bound` has what their ports are bound to, as columns: causes, and the names that a
+transformer asks for. `build` turns firings into outputs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ensue.engine.batch.input.column import (
 from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.core.effects import Action, Shape
-from ensue.engine.core.numbering import taller
+from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.stepping.arrays import Fired
 from ensue.lang.expressions.names import Parts
 
@@ -44,8 +44,32 @@ def is_timer(port: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """What a correlation has read of a batch: the time and the key of each reading.
+
+    Firings come in the order of the stream; the readings of different keys may not, where there
+    are timers. `numbers` has the numbers of readings that do not follow each other: 0 for the
+    alarms of a rule under a key, at one moment.
+    """
+
+    first: int
+    times: npt.NDArray[np.int64]
+    keys: Numbers
+    latest: int | None = None
+    numbers: Rows | None = None
+
+    @property
+    def last(self) -> int:
+        """The last moment at which something was read."""
+        return int(self.times[-1]) if self.latest is None else self.latest
+
+
+@dataclass(frozen=True, slots=True)
 class Firings:
-    """`at` are places in the events that were given; `actions` number into `table`."""
+    """Firings over some events: for each the event, the action and what is bound.
+
+    `at` has places in the events that were given; `actions` has numbers of entries of `table`.
+    """
 
     at: Rows
     actions: Rows
@@ -59,7 +83,7 @@ class Firings:
     """For each firing values beside those of bound events: aggregates, by the names they have."""
 
     def then(self, later: Firings, offset: int) -> Firings:
-        """These firings, and those of another walk over the events from `offset` on."""
+        """These firings, then the firings of another walk over the events from `offset` on."""
         return Firings(
             np.concatenate([self.at, later.at + offset]),
             np.concatenate([self.actions, later.actions + len(self.table)]),
@@ -97,7 +121,7 @@ class Room:
 
 @dataclass(slots=True)
 class Bundle:
-    """One statement of several actions; in each of them it comes after `offset` other outputs.
+    """Outputs of one statement, in all actions that have it behind `offset` other outputs.
 
     The same statement may be reached with different ports bound, by rules of different shapes or by
     branches of one. As long as every port is bound at the same places, that is one bundle, of which
@@ -149,7 +173,7 @@ class Bundle:
 
 
 def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle]:
-    """The bundles of the actions that occur, each output of them in one."""
+    """The bundles of the actions that occur; each output of an action is in one bundle."""
     found: dict[tuple[int, str, Any], list[Bundle]] = {}
     for action in occurring:
         for offset, push in enumerate(table[action]):
@@ -163,9 +187,10 @@ def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle
 
 
 class Bound:
-    """`actions` and `places` are those of each output; of several places of a port one counts.
+    """What the ports of a bundle are bound to, by output, as columns.
 
-    Outputs may lack a port that others have: it is null there and no cause.
+    `actions` and `places` have a row for each output; where a port has several places, one counts.
+    A port that is not bound in some outputs is null there and no cause.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """Outputs as JSON lines, written from columns.
 
-In come the outputs of one statement; out goes an array of lines, each with its line break, in the
-bytes that `ensue.events.cloudevents.encode` gives for the same events. What is sent on (`push a`)
-is events already, and written as such.
+In come the outputs of a batch; out goes an array of lines, each with its line break, in the bytes
+that `ensue.events.cloudevents.encode` gives for the same events. Events that are sent on (`push a`)
+are encoded one by one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import Column, Texts
-from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made, MadeInTurn
+from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts
+from ensue.engine.batch.output.columns import (
+    BatchOutputs,
+    ColumnGroup,
+    EventGroup,
+    Made,
+    MadeInTurn,
+    joined_texts,
+)
 from ensue.events.cloudevents import VERSION, encode, write_json
 from ensue.events.event import Event
 from ensue.events.kernels.json_writing import (
@@ -30,7 +37,6 @@ from ensue.events.nesting import is_nested
 from ensue.lang.expressions.evaluation import MISSING
 
 _LONGEST_TIME = 29
-_LARGEST_OFFSET = 2**31 - 1
 
 
 class Written(NamedTuple):
@@ -42,6 +48,15 @@ class Written(NamedTuple):
 
 
 Part = bytes | Written
+
+
+def batch_lines(outputs: BatchOutputs, only: str | None = None) -> pa.Array:
+    """The outputs of a batch in the order of the stream; or those of one correlation."""
+    lines = outputs.ordered_texts([lines_of(made) for made in outputs.made])
+    if only is None:
+        return lines
+    names = outputs.ordered_texts([correlations_of(made) for made in outputs.made])
+    return lines.filter(pc.equal(names, only))
 
 
 def lines_of(made: Made | MadeInTurn) -> pa.Array:
@@ -74,17 +89,6 @@ def correlations_of(made: Made | MadeInTurn) -> pa.Array:
         return parts[0]
     order = np.argsort(np.concatenate([group.places for group in made.groups]), kind="stable")
     return Texts.of(joined_texts(parts)).take(order)
-
-
-def joined_texts(parts: Sequence[pa.Array]) -> pa.Array:
-    """Arrays of texts one after the other."""
-    if not parts:
-        return pa.array([], pa.string())
-    if len(parts) == 1:
-        return parts[0]
-    if sum(part.nbytes for part in parts) > _LARGEST_OFFSET:
-        parts = [part.cast(pa.large_string()) for part in parts]
-    return pa.concat_arrays(parts)
 
 
 def _group_lines(group: ColumnGroup | EventGroup) -> pa.Array:
@@ -126,8 +130,8 @@ def _put_together(parts: Sequence[Part], count: int) -> pa.Array:
             put_texts(part.data, part.begins, part.ends, positions, out)
         else:
             put_constant(np.frombuffer(part, np.uint8), positions, out)
-    type_ = pa.string() if len(out) <= _LARGEST_OFFSET else pa.large_string()
-    held = offsets.astype(np.int32) if len(out) <= _LARGEST_OFFSET else offsets
+    type_ = pa.string() if len(out) <= LARGEST_OFFSET else pa.large_string()
+    held = offsets.astype(np.int32) if len(out) <= LARGEST_OFFSET else offsets
     return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(held), pa.py_buffer(out)])
 
 

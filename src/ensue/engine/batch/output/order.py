@@ -12,7 +12,7 @@ read, then by the correlation that read it, then as it put out.
 Where no correlation feeds another, two numbers say as much, within one batch (`Places`): a *slot*,
 which is that of a row or lies before it, for the alarms that come before it; and for the outputs of
 an event the correlation, which comes after that of another event. Of alarms in one slot the time
-counts, then the correlation, then which key has read the oldest event last. In come the outputs of
+counts, then the correlation, then the last event that the key has read. In come the outputs of
 several sources, each in its own order; out goes the order of all of them (`order_of`).
 """
 
@@ -76,7 +76,7 @@ def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Pos
 def alarm_positions(
     due: npt.NDArray[np.int64],
     correlation: int | npt.NDArray[np.int64],
-    instances: npt.NDArray[np.int64],
+    last_read: npt.NDArray[np.int64],
     fired: npt.NDArray[np.int64],
     depth: int,
 ) -> Positions:
@@ -84,14 +84,14 @@ def alarm_positions(
     out[:, 0] = due
     out[:, 1] = ALARM
     out[:, 2] = correlation
-    out[:, 3] = instances
+    out[:, 3] = last_read
     out[:, 4] = fired
     return out
 
 
-def alarm_position(due: int, correlation: int, instance: int, fired: int, depth: int) -> Positions:
+def alarm_position(due: int, correlation: int, last_read: int, fired: int, depth: int) -> Positions:
     out = np.zeros(_HEAD + 2 * depth, np.int64)
-    out[:_LEVEL] = (due, ALARM, correlation, instance, fired)
+    out[:_LEVEL] = (due, ALARM, correlation, last_read, fired)
     return out
 
 
@@ -110,40 +110,40 @@ def output_positions(read: Positions, correlation: int | Positions) -> Positions
 class Roots:
     """The origins of outputs: rows of the batch, or -1 for alarms.
 
-    `numbers` are those of the correlations; of an alarm, `starts` says when its key has started
-    among the keys of its correlation.
+    `numbers` has their correlations; for alarms, `last_read` has the last event of the key, which
+    orders alarms of one time and correlation.
     """
 
     rows: Rows
     numbers: Rows
     times: Instants
-    starts: Rows
+    last_read: Rows
 
     @classmethod
     def joined(cls, parts: Sequence[Roots]) -> Roots:
         if len(parts) == 1:
             return parts[0]
         none = np.empty(0, np.int64)
-        rows, numbers, times, starts = (
+        rows, numbers, times, last_read = (
             np.concatenate([none, *held])
             for held in (
                 [each.rows for each in parts],
                 [each.numbers for each in parts],
                 [each.times for each in parts],
-                [each.starts for each in parts],
+                [each.last_read for each in parts],
             )
         )
-        return cls(rows, numbers, times, starts)
+        return cls(rows, numbers, times, last_read)
 
     def later(self, rows: int) -> Roots:
         """These roots after so many more rows."""
         if not rows:
             return self
         moved = np.where(self.rows < 0, -1, self.rows + rows)
-        return Roots(moved, self.numbers, self.times, self.starts)
+        return Roots(moved, self.numbers, self.times, self.last_read)
 
     def positions(self, of_rows: Positions) -> Positions:
-        """Places for any stream, from those of the rows."""
+        """Positions in any stream, from the positions of the rows."""
         out = np.zeros((len(self.rows), of_rows.shape[1]), np.int64)
         alarms = np.flatnonzero(self.rows < 0)
         events = np.flatnonzero(self.rows >= 0)
@@ -151,7 +151,7 @@ class Roots:
         out[alarms] = alarm_positions(
             self.times[alarms],
             self.numbers[alarms],
-            self.starts[alarms],
+            self.last_read[alarms],
             alarms,
             depth_in(of_rows),
         )
@@ -160,9 +160,9 @@ class Roots:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Of the outputs of one source: `numbers` are those of the correlations.
+    """Places of the outputs of one source within a batch; `numbers` has their correlations.
 
-    `alarms` has the time and the number of the key, where there may be alarms among them.
+    `alarms` has the time and the key's last event, where alarms may have caused some outputs.
     """
 
     slots: Rows
@@ -182,7 +182,7 @@ class Places:
         if not alarms.size:
             return cls(slots, roots.numbers)
         slots[alarms] = 2 * np.searchsorted(of_batch, roots.times[alarms])
-        return cls(slots, roots.numbers, np.column_stack([roots.times, roots.starts]))
+        return cls(slots, roots.numbers, np.column_stack([roots.times, roots.last_read]))
 
     @classmethod
     def of_positions(

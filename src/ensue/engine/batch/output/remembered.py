@@ -23,11 +23,13 @@ from ensue.engine.batch.input.batches import Batch, TableBatch
 from ensue.engine.batch.input.column import NO_TEXTS, Column, Mask, Rows, Texts, absent, joined
 from ensue.events import cloudevents
 from ensue.events.event import Event
-from ensue.lang.expressions.names import Parts
+from ensue.lang.derived.parts import statements_of
+from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.syntax import Correlation, PushNew, PushPort
 
 ID: Parts = ("id",)
 HEAVY_BYTES = 1 << 26
-"""So many bytes of batches are held on to for the sake of a few of their rows, and no more."""
+"""The most bytes of batches that are kept for the sake of a few of their rows."""
 _MOST_MARKS = 8
 """For each number, past which marks cost more than sorting."""
 _NO_ROWS = np.empty(0, np.int64)
@@ -92,8 +94,9 @@ class Kept:
 
 
 class Remembered:
-    """`names` are asked of any reading, besides its id; `whole` says that events are sent on.
+    """The readings that cells may still refer to, by number.
 
+    `names` are asked of any reading, besides its id; `whole` says that events are sent on.
     Readings are numbered from 1, so that 0 can stand for none.
     """
 
@@ -107,7 +110,7 @@ class Remembered:
 
     @property
     def is_heavy(self) -> bool:
-        """Whether the last batches are so large that they are to be let go of early."""
+        """Whether the last batches are so large that they are better dropped early."""
         return self._recent_bytes > HEAVY_BYTES
 
     def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
@@ -165,9 +168,10 @@ class Remembered:
         return Texts.of(texts), new, places
 
     def recent_ids(self) -> tuple[Texts, int, Rows] | None:
-        """The ids of the last batch, the first reading of it, and the row of each reading.
+        """The ids of the last batch, its first reading, and the row of each reading.
 
-        Without rows it is that of its number. None if there is more to it.
+        An empty array of rows says that reading n is in row n. None if the last readings are of
+        several batches, or an id is missing.
         """
         last = self.parts[-1] if self.parts else None
         if not isinstance(last, Recent) or last.which is not None:
@@ -208,8 +212,8 @@ class Remembered:
         self._recent_bytes = 0
         return first
 
-    def let_go(self, first: int) -> None:
-        """Let go of batches all of whose readings come before a number."""
+    def drop_before(self, first: int) -> None:
+        """Drop the batches all of whose readings come before a number."""
         ends = [*(part.first for part in self.parts[1:]), self.next]
         left = [part for part, end in zip(self.parts, ends, strict=True) if end > first]
         if len(left) < len(self.parts):
@@ -237,6 +241,27 @@ class Remembered:
             self.parts.append(Kept(np.arange(first, first + count), columns, whole))
             self.next += count
         return first
+
+
+def asked_of(correlation: Correlation) -> list[Parts]:
+    """The names that outputs ask of bound events."""
+    return [
+        parts[1:]
+        for statement in statements_of(correlation)
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+        for parts in names_in(assignment.value)
+        if len(parts) > 1
+    ]
+
+
+def sends_events(correlation: Correlation) -> bool:
+    """Whether outputs are whole events that are sent on."""
+    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))
+
+
+def is_time(name: Parts) -> bool:
+    return len(name) == 1 and name[0].lower() == "time"
 
 
 def write_event(event: Event) -> bytes:
@@ -274,9 +299,9 @@ def distinct(numbers: Rows) -> Rows:
 
 
 def ranks_in(known: Rows, numbers: Rows) -> Rows:
-    """Of each number how many of the known ones come before it, if it is known itself.
+    """The rank of each number among the known numbers, which are distinct and in order.
 
-    The known ones are distinct and in order. What is not known has any rank.
+    The rank of a number that is not known has no meaning.
     """
     if not known.size or int(known[-1] - known[0]) > _MOST_MARKS * known.size:
         return np.searchsorted(known, numbers)

@@ -31,7 +31,7 @@ TAKEN = frozenset({*CONTEXT, *PROVENANCE, ORDER, EVENT})
 
 @dataclass(frozen=True)
 class OutputSchema:
-    """`attributes` are columns; `structs` hold, by type, the attributes that cannot be."""
+    """The columns of outputs: one for each of `attributes`; `structs` hold the others by type."""
 
     attributes: Mapping[str, ValueType]
     structs: Mapping[str, Mapping[str, ValueType]]

@@ -1,11 +1,11 @@
 """A rule that relates events, over batches: in compiled loops, by candidates.
 
 In come segments, as for any correlation; out goes what the rule puts out. Every event goes through
-the registers of its key, which carry the latest match (`kernels.match_links`); a match that an
-event completes is a *candidate*. What triggers is decided of candidates: `having` is computed over
+the registers of its key, which carry the latest match (`latest_matches`); a match that an event
+completes is a *candidate*. Which candidates trigger is decided here: `having` is computed over
 their columns, and what a trigger or `unless` makes a key forget is a number below which no match
-may begin. Only where more counts than the latest match (aggregates, the first events) do all
-remembered events of a key go through `counting`.
+may begin (its *floor*). Only where more counts than the latest match (aggregates, the first events)
+do all remembered events of a key go through `counting`.
 
 What is remembered of a key is a list of readings, and everything that a key holds follows from it:
 a snapshot is that list, and going on from it means to read it again.
@@ -17,30 +17,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Column, Rows, absent, column_of
+from ensue.engine.batch.input.column import Column, Rows
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.batch.input.matching import Matcher
-from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
+from ensue.engine.batch.input.matching import Gathered, Matcher, Segment, gathered
 from ensue.engine.batch.kernels import match_links, moments
-from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
-from ensue.engine.batch.output.firings import Firings
-from ensue.engine.batch.output.order import alarm_positions
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.firings import Firings, Readings
+from ensue.engine.batch.output.order import Positions, alarm_positions
+from ensue.engine.batch.output.remembered import Remembered, asked_of, sends_events
+from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
+from ensue.engine.batch.related.having import operands_of
+from ensue.engine.batch.related.latest_matches import LatestMatches
 from ensue.engine.batch.related.waiting import Clock, FiringsOfClock, Waiting
-from ensue.engine.batch.single.correlation import (
-    Gathered,
-    Path,
-    Positions,
-    Segment,
-    asked_of,
-    gathered,
-    sends_events,
-)
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.relating.form import COMPUTED, Form
@@ -54,7 +46,7 @@ from ensue.machine.model import PortAtom
 __all__ = ["LeavesColumnsError", "RelatedCorrelation"]
 
 SMALLEST_CLEARING = 1 << 18
-"""So many readings are at hand before it is worth letting go of those that count no longer."""
+"""With fewer readings it is not worth dropping the readings that count no longer."""
 
 
 class RelatedCorrelation:
@@ -86,8 +78,6 @@ class RelatedCorrelation:
             names += [parts[1:] for parts in names_in(having) if len(parts) > 1]
         names += [each.name for each in form.aggregates if each.name]
         self._names, self._whole = names, sends_events(correlation)
-        self._chain, self._width = _chain(form, self.bit_of)
-        self._match = np.zeros(2 + len(form.places), np.int64)
         self.clear()
 
     def clear(self) -> None:
@@ -100,7 +90,7 @@ class RelatedCorrelation:
             [self.name], bind_first, self.keys, self.types, self.remembered, key_places={}
         )
         self._enough = SMALLEST_CLEARING
-        self._held = np.zeros((0, self._width), np.int64)
+        self._latest = LatestMatches(self.form, self.bit_of)
         self._floors = np.zeros(0, np.int64)
         self._counting = (
             Counting(self.form, self.bit_of, self.remembered.column)
@@ -171,7 +161,7 @@ class RelatedCorrelation:
         self, of: Clock, letters: Any, times: Any, keys: Numbers, number: int
     ) -> tuple[Waiting, Rows]:
         """The matches that events complete, and which rows these are."""
-        at, starts, slots = self._link(letters, times, keys, number)
+        at, starts, slots = self._latest.link(letters, times, keys, number)
         begun = self._events.times(starts)
         return of.matches(times[at], keys[at], starts, begun, slots), at
 
@@ -180,7 +170,7 @@ class RelatedCorrelation:
         matches = fired.matches
         holds = matches.begun >= matches.due - self._window
         if self.form.condition is not None:
-            known, errors = self._operands(fired.slots)
+            known, errors = operands_of(self.form, fired.slots, self.remembered)
             holds &= (known[0] != 0) & ~errors[0]
         unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
         ends = np.flatnonzero(letters & unless)
@@ -220,7 +210,7 @@ class RelatedCorrelation:
     # --- readings ---------------------------------------------------------------------------------
 
     def _remember(self, found: Gathered) -> int:
-        """Have what was found at hand; returns the number of its first reading."""
+        """Remember the rows that were found; returns the number of the first reading."""
         remembered = self.remembered
         remembered.add(found.batches, found.rows, found.which)
         number = remembered.next - len(found.rows)
@@ -258,7 +248,7 @@ class RelatedCorrelation:
     def _triggers(self, letters: Any, times: Any, keys: Numbers, number: int) -> Firings:
         """The candidates that trigger, as firings."""
         self._grow()
-        at, starts, slots = self._link(letters, times, keys, number)
+        at, starts, slots = self._latest.link(letters, times, keys, number)
         computed: dict[Parts, Column] = {}
         if self._counting is None:
             chosen = self._settled(letters, keys, number, at, starts, slots)
@@ -266,7 +256,7 @@ class RelatedCorrelation:
         else:
             found = self._counting.read(
                 self._events, keys, number, at, starts, self._floors,
-                self._operands(slots),
+                operands_of(self.form, slots, self.remembered),
             )  # fmt: skip
             chosen = found.candidates
             slots = slots[chosen]
@@ -279,27 +269,13 @@ class RelatedCorrelation:
         actions = np.zeros(len(chosen), np.int64)
         return Firings(at[chosen], actions, slots, [self.form.action], computed=computed)
 
-    def _link(
-        self, letters: Any, times: Any, keys: Numbers, number: int
-    ) -> tuple[Rows, Rows, npt.NDArray[np.int64]]:
-        """The candidates of a batch: their places, first events and slots."""
-        size = len(letters)
-        room = match_links.Candidates(
-            np.empty(size, np.int64),
-            np.empty(size, np.int64),
-            np.empty((size, len(self._chain.ports) or len(self.form.places)), np.int64),
-        )
-        events = match_links.LinkedEvents(letters, times, keys, number)
-        count = match_links.link(events, self._chain, self._held, self._match, room)
-        return room.at[:count], room.starts[:count], room.slots[:count]
-
     def _settled(
         self, letters: Any, keys: Numbers, number: int, at: Rows, starts: Rows, slots: Any
     ) -> Rows:
         """The candidates that trigger, where only the latest match counts."""
         holds = np.ones(len(at), np.bool_)
         if self.form.condition is not None:
-            known, errors = self._operands(slots)
+            known, errors = operands_of(self.form, slots, self.remembered)
             holds = (known[0] != 0) & ~errors[0]
         if not self.form.forgets:
             return np.flatnonzero(holds)
@@ -312,43 +288,16 @@ class RelatedCorrelation:
         count = match_links.settle(at, holds, starts, keys, number, forgetting, out)
         return out[:count]
 
-    def _operands(self, slots: Any) -> tuple[Any, Any]:
-        """What the operands of `having` come to for each candidate, and where that is an error."""
-        condition, count = self.form.condition, len(slots)
-        operands = condition.operands if condition is not None else ()
-        known = np.zeros((len(operands), count), np.int64)
-        errors = np.zeros((len(operands), count), np.bool_)
-        if not count:
-            return known, errors
-        lookup = _Bound(self.form, slots, self.remembered).column
-        for number, operand in enumerate(operands):
-            assert condition is not None
-            column = _computed(operand, lookup, count)
-            errors[number] = column.missing_mask()
-            if errors[number].all():
-                continue
-            if column.kind != condition.kinds[number]:
-                if condition.kinds[number] == "boolean":
-                    # What is no truth value never holds.
-                    errors[number] = True
-                    continue
-                raise AssertionError("an operand is of the kind that its names are declared with")
-            if column.kind == "real":
-                known.view(np.float64)[number] = column.values
-            else:
-                known[number] = column.values
-        return known, errors
-
     def _grow(self) -> None:
         count = self.keys.count
-        if count > len(self._held):
-            size = max(count, 2 * len(self._held))
-            self._held = taller(self._held, size)
+        if count > len(self._latest):
+            size = max(count, 2 * len(self._latest))
+            self._latest.grow(size)
             self._floors = taller(self._floors, size)
         if self._counting is not None:
-            self._counting.grow(len(self._held))
+            self._counting.grow(len(self._latest))
         if self._clock is not None:
-            self._clock.grow(len(self._held))
+            self._clock.grow(len(self._latest))
 
     # --- what is remembered ---------------------------------------------------------------------
 
@@ -363,7 +312,7 @@ class RelatedCorrelation:
         """The readings that count for what may come, each with its key, by key and in order."""
         if self._counting is not None and not self.form.is_running:
             return self._counting.remembered(self._events, self.oldest)
-        every_key, every_row = self._linked()
+        every_key, every_row = self._latest.readings(self._floors, self.oldest)
         if self._counting is not None:
             keys, rows = self._counting.kept()
             every_key.append(keys)
@@ -371,8 +320,7 @@ class RelatedCorrelation:
             is_live = self._counting.has_counted()
             for keys in every_key:
                 is_live[keys] = True
-            for column in range(self._chain.last_at, self._width):
-                last = self._held[:, column]
+            for last in self._latest.last_events():
                 keys = np.flatnonzero(is_live & (last > 0) & (last >= self._floors))
                 every_key.append(keys)
                 every_row.append(last[keys])
@@ -382,7 +330,7 @@ class RelatedCorrelation:
             for column in range(waiting.slots.shape[1]):
                 every_key.append(waiting.keys)
                 every_row.append(waiting.slots[:, column])
-            is_live = np.zeros(len(self._held), np.bool_)
+            is_live = np.zeros(len(self._latest), np.bool_)
             for keys in every_key:
                 is_live[keys] = True
             for column in range(self._clock.lasts.shape[1]):
@@ -394,27 +342,6 @@ class RelatedCorrelation:
         rows = np.concatenate(every_row) if every_row else np.empty(0, np.int64)
         pairs = np.unique(np.column_stack([keys, rows]), axis=0)
         return pairs[:, 0], pairs[:, 1]
-
-    def _linked(self) -> tuple[list[Rows], list[Rows]]:
-        """The readings of latest matches that count, each with its key, in no order."""
-        every_key: list[Rows] = []
-        every_row: list[Rows] = []
-        before = self._chain.begins
-        for group in range(len(self.form.groups)):
-            for place in range(before[group], before[group + 1]):
-                block = self._chain.blocks[place]
-                if block < 0:
-                    continue
-                held = self._held[:, block : block + match_links.EVENTS + before[group] + 1]
-                is_there = held[:, -1] > 0
-                is_there &= held[:, match_links.START] >= self._floors
-                if self.oldest is not None:
-                    is_there &= held[:, match_links.WHEN] >= self.oldest
-                keys = np.flatnonzero(is_there)
-                for column in range(match_links.EVENTS, held.shape[1]):
-                    every_key.append(keys)
-                    every_row.append(held[keys, column])
-        return every_key, every_row
 
     def tallies(self) -> dict[int, SavedTallies]:
         """What keys hold that does not follow from their readings."""
@@ -460,7 +387,7 @@ class RelatedCorrelation:
 
         Raises `ValueError` if the tallies are not those of such a rule.
         """
-        self._held[:] = 0
+        self._latest.clear()
         self._floors[:] = 0
         self._events.clear(number)
         if self._counting is not None and len(letters):
@@ -491,86 +418,26 @@ class RelatedCorrelation:
                 here = np.flatnonzero(letters >> port & np.uint64(1))
                 self._clock.lasts[read_under[here], column] = number + here
             return
-        self._link(letters, times, read_under, number)
+        self._latest.link(letters, times, read_under, number)
         self._store(letters, times)
         if self._counting is not None:
             none = np.empty(0, np.int64)
             self._counting.read(self._events, read_under, number, none, none, self._floors, None)
 
     def clear_up(self) -> None:
-        """Let go of readings that no key remembers any more, if there are enough of them."""
+        """Drop readings that no key remembers any more, if there are many."""
         if self._counting is not None and self.form.window is not None:
             self._slide(self._counting)
-        elif self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._held)):
+        elif self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._latest)):
             self.read_again(self.live())
         if self.remembered.is_heavy:
             self.read_again(self.live())
 
     def _slide(self, counting: Counting) -> None:
-        """Let go of the readings before the first one that is in the window of its key."""
-        if self.clock is None or len(self._events) <= max(self._enough, len(self._held)):
+        """Drop the readings before the first one that is in the window of its key."""
+        if self.clock is None or len(self._events) <= max(self._enough, len(self._latest)):
             return
         first = counting.first_that_counts(self._events, self.clock) or self.remembered.next
-        self._events.let_go(first)
-        self.remembered.let_go(first)
+        self._events.drop_before(first)
+        self.remembered.drop_before(first)
         self._enough = max(SMALLEST_CLEARING, 2 * len(self._events))
-
-
-class _Bound:
-    """The names that `having` asks for, over the events that candidates have bound."""
-
-    def __init__(self, form: Form, slots: Any, remembered: Remembered) -> None:
-        self._slots = slots
-        self._remembered = remembered
-        self._places: dict[str, list[int]] = {}
-        for slot, port in enumerate(form.slots):
-            self._places.setdefault(port, []).append(slot)
-        self._known: dict[Parts, Column] = {}
-
-    def column(self, parts: Parts) -> Column:
-        port, *rest = parts
-        if port not in self._places or not rest:
-            return absent(len(self._slots))
-        if parts not in self._known:
-            chosen = self._slots[:, self._places[port]]
-            readings = chosen[:, 0] if chosen.shape[1] == 1 else chosen.max(axis=1)
-            column = self._remembered.column(tuple(rest), readings)
-            if column.kind == "object":
-                column = column_of(column.to_list())
-            self._known[parts] = column
-        return self._known[parts]
-
-
-def _computed(expression: Any, lookup: Any, count: int) -> Column:
-    """The values of an expression; missing where it met an error."""
-    try:
-        found = outcomes(expression, lookup, count)
-    except NotInColumnsError:
-        return column_of(values_by_row(expression, lookup, np.arange(count)))
-    return Column(found.kind, found.values, found.errors)
-
-
-def _chain(form: Form, bit_of: Any) -> tuple[match_links.Chain, int]:
-    """The chain for the loops, and how many registers a key has."""
-    begins = np.cumsum([0, *(len(group) for group in form.groups)]).astype(np.int64)
-    blocks, at = [], 0
-    for number, group in enumerate(form.groups):
-        is_held = number < len(form.groups) - 1 or len(group) > 1
-        for _ in group:
-            # What comes last by itself holds nothing.
-            blocks.append(at if is_held else -1)
-            at += (match_links.EVENTS + int(begins[number]) + 1) if is_held else 0
-    # Behind a chain that waits, the last events are those of the moment.
-    binds_match = form.bind == "latest" or form.after is not None
-    ports = [] if binds_match else [bit_of(port) for port in form.slots]
-    masks = [sum(1 << bit_of(port) for port in set(group)) for group in form.groups]
-    chain = match_links.Chain(
-        begins,
-        np.array(masks, np.uint64),
-        np.array([bit_of(port) for port in form.places], np.uint64),
-        np.array(blocks, np.int64),
-        np.array(ports, np.uint64),
-        at,
-        FAR if form.window is None else form.window,
-    )
-    return chain, at + len(ports)

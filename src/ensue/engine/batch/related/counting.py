@@ -72,7 +72,10 @@ class _Values:
 
 
 class Counting:
-    """`bit_of` has the bit of each port; `column` the values of a name for readings by number."""
+    """The stretches and aggregates of one rule, under all keys.
+
+    `bit_of` gives the bit of a port, `column` the values of a name for readings by number.
+    """
 
     def __init__(
         self, form: Form, bit_of: Callable[[str], int], column: Callable[[Parts, Rows], Column]

@@ -1,8 +1,8 @@
 """The events that a rule has read since it last cleared up, side by side in one array.
 
-A row has all that loops ask of one event: when it came, which ports it matches, and for rules that
-count more (`counting`) the next event of its key and its values. An event is addressed by the
-number of its reading, less that of the first one here.
+A row has all that loops ask of one event: when it came, which ports it matches, and for rules with
+aggregates (`counting`) the next event of its key and its values. An event is addressed by the
+number of its reading, less the number of the first reading in the store.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ROOM_FOR_LARGE = 1_500_000
 
 
 class Events:
-    """`width` numbers for each event; the first one has the number `base`."""
+    """A store of events, `width` numbers each; the first event has the number `base`."""
 
     def __init__(self, width: int, base: int) -> None:
         self.base = base
@@ -36,8 +36,8 @@ class Events:
         """Hold nothing, in the same memory; the next event has the number `base`."""
         self.base, self._size = base, 0
 
-    def let_go(self, first: int) -> None:
-        """Hold only the events from a number on, in the same memory."""
+    def drop_before(self, first: int) -> None:
+        """Drop the events before a number; the others move up, in the same memory."""
         cut = min(max(first - self.base, 0), self._size)
         self._size -= cut
         self.rows[: self._size] = self.rows[cut : cut + self._size]

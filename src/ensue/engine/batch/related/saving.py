@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.input.batches import EventBatch
+from ensue.engine.batch.input.event_batches import EventBatch
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.output.remembered import ID
 from ensue.engine.batch.related.correlation import RelatedCorrelation
@@ -119,7 +119,7 @@ def _present(names: list[Parts], values: tuple[Any, ...]) -> dict[Parts, Any]:
 
 
 def _numbered(keys: Keys, saved: list[Key]) -> Numbers:
-    """The numbers of keys; those of one text or one integer keep their quick table."""
+    """The numbers of keys; keys of one text or one integer are numbered by a hash table."""
     values = [key[0][1] for key in saved if len(key) == 1]
     kinds = {type(value) for value in values}
     if len(values) == len(saved) and kinds in ({str}, {int}):

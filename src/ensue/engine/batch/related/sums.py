@@ -82,7 +82,7 @@ class Powers:
         return self.holding(low, (int(bits.max()) >> 52) - EXPONENT_OF_ONE + _FRACTION)
 
     def holding(self, low: int, high: int) -> Powers:
-        """Powers that have room for a number between two of them."""
+        """Powers between which there is room for `low` to `high`."""
         if self.is_known and self.low <= low and high <= self.high:
             return self
         if self.is_known:

@@ -1,8 +1,8 @@
-"""What waits for the clock: matches of a chain behind which a `timeout` stands.
+"""Matches that wait for the clock, where a `timeout` stands behind a chain.
 
 In come the matches that events complete; out go firings, in the order of the stream. A match waits
-with its events, so that it can be saved and asked of. A moment that has come is over, whether or
-not it has triggered anything.
+together with its events, which snapshots and `having` need. A match waits for one moment: when that
+has come the match is gone, whether or not it has triggered anything.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Waiting(NamedTuple):
 class FiringsOfClock(NamedTuple):
     """Firings in the order of the stream: the match of each, and what is bound.
 
-    `before` is the number of the reading before which it comes, `last_read` that of its key.
+    `before` is the number of the reading before which it comes, `last_read` the last reading of its
+    key.
     """
 
     matches: Waiting
@@ -46,7 +47,7 @@ class FiringsOfClock(NamedTuple):
 
 
 class Clock:
-    """The matches of one rule that wait, and of each key the last events.
+    """The matches of one rule that wait, and the last events of each key.
 
     `ports` are the bits of ports whose last event is bound; without them a firing binds its match.
     """
@@ -106,7 +107,7 @@ class Clock:
         self.waiting = found if clock is None else found.at(found.due > clock)
 
     def forget_before(self, floors: Rows, window: int) -> None:
-        """Let go of matches that their keys have forgotten, or that are out of the window."""
+        """Drop matches that their keys have forgotten, or that are out of the window."""
         waiting = self.waiting
         counts = (waiting.starts >= floors[waiting.keys]) & (waiting.begun >= waiting.due - window)
         if not counts.all():

@@ -22,7 +22,9 @@ from ensue.lang.expressions.evaluation import MISSING
 
 
 class ColumnState(msgspec.Struct, frozen=True):
-    """`keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds.
+    """The saved state of a correlation in columns.
+
+    `keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds.
 
     `stepped` says that the states of the machine are there with their starts, and not of a table.
     Events that may be sent on are in `packed`, as `pack_events` has them.

@@ -1,8 +1,8 @@
-"""What the step engine has saved of one rule, as a correlation of the batch engine goes on from.
+"""The saved state of one rule, from the form of the step engine to that of the batch engine.
 
 In comes plain data of `ensue.engine.core.saved.rules`; out goes a `ColumnState`, as `snapshots` has
-it: keys, states or starts, due times, and columns of what is bound. What moves at all is for
-`exchanging` to say.
+it: keys, states or starts, due times, and columns of what is bound. `exchanging` decides which
+rules can move, and `to_step` is the way back.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column
+from ensue.engine.batch.output.remembered import is_time
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_bytes,
     object_bytes,
     pack_events,
 )
-from ensue.engine.batch.single.correlation import is_time
 from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states

@@ -48,7 +48,7 @@ VERSION = 5
 
 
 class EngineState(msgspec.Struct, frozen=True):
-    """`correlations` holds one state each, in the order of the library."""
+    """The saved state of an engine; `correlations` has a state each, in the library's order."""
 
     format: str
     version: int

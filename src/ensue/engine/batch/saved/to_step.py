@@ -1,4 +1,4 @@
-"""What the batch engine has saved of one correlation, as a rule of the step engine goes on from.
+"""The saved state of one rule, from the form of the batch engine to that of the step engine.
 
 In comes a `ColumnState`, as `snapshots` has it; out goes plain data of
 `ensue.engine.core.saved.rules`. Of a bound event there may be no more than the names that
@@ -12,13 +12,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from ensue.engine.batch.output.remembered import is_time
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_table,
     object_column,
     whole_events,
 )
-from ensue.engine.batch.single.correlation import is_time
 from ensue.engine.core.instances.rules import fast_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.rule_table import moving_states
@@ -154,7 +154,7 @@ def _kept_events(column: ColumnState) -> list[Event | int]:
 
 
 def event_of(known: dict[Parts, Any]) -> Event:
-    """An event of the names that were kept of it."""
+    """An event with the attributes that were kept of it, by their names."""
     data: dict[str, Any] = {}
     for name, value in known.items():
         *path, last = name

@@ -15,10 +15,11 @@ from typing import cast
 import msgspec
 import numpy as np
 
+from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
-from ensue.engine.batch.output.order import ALARM, alarm_position
+from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.output.remembered import events_of
-from ensue.engine.batch.single.correlation import Path, Positions, Segment
+from ensue.engine.batch.paths import Path
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
 from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
@@ -42,7 +43,10 @@ class SavedEvents(msgspec.Struct, frozen=True):
 
 
 class EventCorrelation:
-    """`number` is its place in the library; `depth` how long a way through rules may get."""
+    """A correlation that runs event by event, on instances of the step engine.
+
+    `number` is its place in the library; `depth` is the length of the longest chain of rules.
+    """
 
     is_timed = True
 

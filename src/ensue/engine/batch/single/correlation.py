@@ -1,118 +1,44 @@
-"""A correlation over batches: in compiled loops where it can be, else event by event.
+"""A correlation without timers over batches, in compiled loops.
 
 In come the rows that it may read, from one or more batches, each with its place in the order of the
 whole stream; out goes what it puts out. A correlation is *in columns* if its machine has a table:
 its cells are those of `ensue.engine.core`, driven row by row. Rules with timers are in columns only
-in groups (`many.group`). All others run on instances, event by event (`by_event`), which is slower
-and always right. `path_of` says which, and why.
+in groups (`many.group`). All other rules run on instances, event by event (`by_event`), which is
+slower and always right. `batch.paths` says which, and why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.batch.input.matching import Matcher, why_not_matched
-from ensue.engine.batch.output.build import OutputMaker, Readings
+from ensue.engine.batch.input.matching import Matcher, Segment, SymbolNumbers, gathered
+from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
-from ensue.engine.batch.output.firings import Firings, Room
-from ensue.engine.batch.output.remembered import Remembered, distinct
+from ensue.engine.batch.output.firings import Firings, Readings, Room
+from ensue.engine.batch.output.order import Positions
+from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, sends_events
+from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
 from ensue.engine.core.cells import Cells, RuleCells
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.packed import PackedTables
-from ensue.engine.core.rule_table import TABLE_STATES, Patience, RuleTable, place_count
-from ensue.engine.core.shapes import company_of, statements_of
+from ensue.engine.core.rule_table import TABLE_STATES, Patience, RuleTable
+from ensue.engine.core.shapes import begins_with_statements
 from ensue.engine.core.stepping.arrays import WalkedEvents
 from ensue.engine.core.stepping.walk import walk_table, walk_window
-from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.keys import key_places
-from ensue.lang.expressions.names import Parts, names_in
-from ensue.lang.syntax import (
-    Correlation,
-    FilterCorrelation,
-    PushNew,
-    PushPort,
-)
+from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
-from ensue.machine.plan import Plan, plan
 
-MOST_PLACES = 4096
-"""Past so many places a key is too large for an array of them."""
 SMALLEST_CLEARING = 1_000_000
 """Readings of earlier batches are sorted out when there are at least so many."""
-
-Positions = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Path:
-    """How a correlation runs, and why, where that is not for the asking.
-
-    On its `table`; on one with registers for the times of a `window`; on one that is `timed`, by
-    timers; `stepped` along its transitions past the budget of a table; or by `events`.
-    """
-
-    name: str
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Rows that a correlation may read, and where each stands in the order of the stream."""
-
-    batch: Batch
-    positions: Positions
-
-
-@dataclass(frozen=True, slots=True)
-class Gathered:
-    """What a correlation reads of some segments: row `rows[n]` of `batches[which[n]]`."""
-
-    batches: Sequence[Batch]
-    rows: Rows
-    bits: Any
-    keys: Numbers
-    times: npt.NDArray[np.int64]
-    which: Rows | None
-    _positions: Positions
-
-    def positions(self, at: Rows | slice = slice(None)) -> Positions:
-        """Where these readings stand in the stream."""
-        # What comes from one segment only needs not be put in order.
-        return self._positions[self.rows[at] if self.which is None else at]
-
-
-def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path, Machine | None]:
-    """How a correlation runs in batches, and its machine if that is in columns.
-
-    A plan that was brought along is taken as it is; else one is made.
-    """
-    planned = brought if brought is not None else plan(correlation)
-    if planned.form == "memory":
-        return Path("events", planned.why), None
-    machine = planned.needed_machine
-    timers = Timers(correlation, machine)
-    if len(timers) and (why := why_not_in_columns(correlation, machine)):
-        return Path("events", why), None
-    if why := why_not_matched(correlation, machine):
-        return Path("events", why), None
-    if place_count(machine) > MOST_PLACES:
-        return Path("events", f"its ports have more than {MOST_PLACES} places"), None
-    if len(timers):
-        if company_of(correlation, machine) is None:
-            return Path("events", "its timers cannot be told apart in a cell"), None
-        return Path("timed"), machine
-    return Path("table" if machine.window is None else "window"), machine
 
 
 class ColumnCorrelation:
@@ -139,7 +65,9 @@ class ColumnCorrelation:
         self.latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
         self.has_start = begins_with_statements(correlation)
-        self._tables = PackedTables([self._empty_table()], [0], [machine.window], [()])
+        table = self._empty_table()
+        self._symbols = SymbolNumbers(table.symbols)
+        self._tables = PackedTables([table], [0], [machine.window], [()])
         self._cells = Cells(self._tables)
         self._linear: LinearWalk | None = None
         self._walk = walk_table if machine.window is None else walk_window
@@ -201,7 +129,10 @@ class ColumnCorrelation:
         """
         tables, cells, table = self._tables, self._cells, self._tables.tables[0]
         cells.grow(key_count)
-        symbols = tables.number_symbols(bits)
+        known = len(table.symbols.atoms)
+        symbols = self._symbols.of(bits)
+        if len(table.symbols.atoms) > known:
+            tables.fit_letters()
         room = Room(max(1024, len(keys) // 8), table.slots)
         events = WalkedEvents(symbols, times, keys, first)
         at = fired = 0
@@ -227,6 +158,7 @@ class ColumnCorrelation:
         states = self._cells.states(0)
         states[:] = empty.renumber(states, table)
         self._tables.renew(0, empty)
+        self._symbols = SymbolNumbers(empty.symbols)
         self._cells.fit()
         # What keys are in by now has to have room, and something besides.
         self.table_states = max(self.table_states, 2 * len(empty.known))
@@ -270,8 +202,9 @@ class ColumnCorrelation:
             self._cells.drop_expired(0, self.latest)
 
     def clear_up(self) -> None:
-        """Let go of events that no key holds any more, if there are enough of them."""
-        enough = max(SMALLEST_CLEARING, self.held.slots.size // 2)
+        """Drop events that no key holds any more, if there are many."""
+        held = self._cells.size if self._linear is None else self._linear.slots.size
+        enough = max(SMALLEST_CLEARING, held // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.forget_unheld()
 
@@ -281,70 +214,9 @@ class ColumnCorrelation:
         self.remembered.forget_all_but(distinct(readings_in(self.held)))
 
 
-def gathered(
-    matcher: Matcher, keys_of: Keys, segments: Sequence[Segment], nowhere: Positions
-) -> tuple[Gathered, int]:
-    """All that is read of some segments, in the order of the stream, and how much has no key."""
-    found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
-    missing = sum(matches.without_key for _, matches in found)
-    found = [(segment, matches) for segment, matches in found if matches.rows.size]
-    if not found:
-        none = np.empty(0, np.int64)
-        no_keys = np.empty(0, np.int32)
-        return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
-    rows = _concatenated([matches.rows for _, matches in found])
-    bits = _concatenated([matches.bits for _, matches in found])
-    keys = _concatenated([matches.keys for _, matches in found])
-    times = _concatenated([s.batch.times[m.rows] for s, m in found])
-    which = None
-    positions = found[0][0].positions
-    if len(found) > 1:
-        positions = np.concatenate([s.positions[m.rows] for s, m in found])
-        which = np.repeat(np.arange(len(found)), [m.rows.size for _, m in found])
-        # Stable, for a row that is read under two keys has one position.
-        order = np.lexsort(positions.T[::-1])
-        rows, bits, keys, times, which = (each[order] for each in (rows, bits, keys, times, which))
-        positions = positions[order]
-    batches = [segment.batch for segment, _ in found]
-    return Gathered(batches, rows, bits, keys, times, which, positions), missing
-
-
 def readings_in(held: RuleCells | LinearWalk) -> Rows:
     """The readings that some key holds in a slot, in any order."""
     counts = held.bound() & (held.slots > 0)
     if isinstance(held, RuleCells):
         counts[:, held.table.timer_slots] = False
     return np.asarray(held.slots[counts])
-
-
-def asked_of(correlation: Correlation) -> list[Parts]:
-    """The names that outputs ask of bound events."""
-    return [
-        parts[1:]
-        for statement in statements_of(correlation)
-        if isinstance(statement, PushNew)
-        for assignment in statement.assignments
-        for parts in names_in(assignment.value)
-        if len(parts) > 1
-    ]
-
-
-def sends_events(correlation: Correlation) -> bool:
-    """Whether outputs are whole events that are sent on."""
-    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))
-
-
-def begins_with_statements(correlation: Correlation) -> bool:
-    """Whether a key says something when it starts, before its first event."""
-    return isinstance(correlation, FilterCorrelation) and bool(correlation.initially)
-
-
-def is_time(name: Parts) -> bool:
-    return len(name) == 1 and name[0].lower() == "time"
-
-
-def _concatenated(arrays: Sequence[Any]) -> Any:
-    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
-
-
-__all__ = ["ColumnCorrelation", "Path", "Positions", "Rows", "Segment", "path_of"]

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.input.column import Rows
+from ensue.engine.batch.input.matching import SymbolNumbers
 from ensue.engine.batch.kernels.linear_steps import (
     BINDS,
     BINDS_FIRST,
@@ -56,6 +57,7 @@ class LinearWalk:
         self.machine = machine
         self._begin = actions.begin()
         self._symbols = Symbols(machine, bit_of)
+        self._symbol_numbers = SymbolNumbers(self._symbols)
         self._programs = Programs(machine)
         self._flat = _flatten(machine)
         self._initial = first_starts(machine)
@@ -74,7 +76,7 @@ class LinearWalk:
         at = fired = 0
         known = len(self.actions) - 1
         room = Room(max(1024, len(keys) // 8), self.slots.shape[1])
-        read = Read(self._symbols.number(bits), times, keys, before)
+        read = Read(self._symbol_numbers.of(bits), times, keys, before)
         programs = self._programs.of(self._symbols.atoms)
         while True:
             shapes = FiringShapes(

@@ -1,4 +1,9 @@
-"""ECL on its table."""
+"""ECL correlations on their tables: one instance for each key.
+
+In come readings and firings of timers, as masks of atoms; out go the events that expressions push.
+An instance holds its row of the table (`rows`) and when each timeout that is under way is due. What
+the operators mean is defined in `ensue.engine.reference.ecl`, and compiled by `ensue.machine`.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,7 @@ class EclFacts(Facts):
 
 
 class EclRunner(KeyInstance):
-    """An ECL correlation under one key. `timeouts` says when those under way are due."""
+    """An ECL correlation under one key. `timeouts` has the due times of timeouts under way."""
 
     __slots__ = ("facts", "row", "rows", "timeouts")
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from ensue.engine.core.instances.compiling import compiled, filled
 from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.renaming import with_ports
 from ensue.engine.outputs import fitting_key, value_for
-from ensue.engine.renaming import with_ports
 from ensue.events.event import CONTEXT, Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.derived.keys import key_places
@@ -82,9 +82,10 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """`ports` are those that are bound, by the numbers that the statements use.
+    """The statements that run when a branch fires with certain labels.
 
-    The last of them, as many as `clocks` says, are timers: what is bound to those is a time.
+    `ports` are the bound ports, by the numbers that the statements use. The last `clocks` of them
+    are timers, which are bound to times.
     """
 
     labels: str
@@ -150,7 +151,7 @@ def values_of(statement: PushNew, correlation: Correlation, types: TypeSystem) -
     return values
 
 
-def statements_of(correlation: FilterCorrelation, labels: frozenset[str]) -> list[Any]:
+def statements_with(correlation: FilterCorrelation, labels: frozenset[str]) -> list[Any]:
     """The statements that run with these labels active, where none changes a label."""
     return [
         statement
@@ -167,7 +168,7 @@ def recipe_of(
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return None
     bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
-    statements = statements_of(correlation, fired.labels)
+    statements = statements_with(correlation, fired.labels)
     if not all(isinstance(each, PushPort | PushNew) for each in statements):
         return None
     labels = ",".join(sorted(fired.labels))

@@ -14,7 +14,8 @@ from ensue.engine.core.instances.rows import Move, Speaking
 from ensue.engine.core.instances.windows import WindowSteps
 from ensue.engine.outputs import Outputs
 from ensue.events.types import TypeSystem
-from ensue.lang.syntax import Change, FilterCorrelation, TimerPort
+from ensue.lang.derived.parts import changed_labels
+from ensue.lang.syntax import FilterCorrelation, TimerPort
 from ensue.machine.bitwise import FIRINGS_REMEMBERED
 from ensue.machine.model import Machine, Switch
 from ensue.machine.stepping import Fired
@@ -38,10 +39,7 @@ class FilterFacts(Facts):
         self.switches: dict[tuple[str, str], Switch] = {
             (each.kind, each.label): each for each in machine.switches
         }
-        statements = [s for case in correlation.cases for s in case.statements]
-        self.changes_labels = any(
-            isinstance(each, Change) for each in [*correlation.initially, *statements]
-        )
+        self.changes_labels = bool(changed_labels(correlation))
         timed = any(isinstance(port, TimerPort) for port in correlation.ports)
         self.speaking: Speaking | None = None
         if not timed and not self.changes_labels:

@@ -17,7 +17,7 @@ from ensue.engine.core.instances.emitting import (
     Value,
     compile_single,
     recipe_of,
-    statements_of,
+    statements_with,
     values_of,
 )
 from ensue.engine.outputs import TIMER, Outputs, port_scope, value_for
@@ -111,7 +111,7 @@ class Firing:
         self.quickly: Run | None = None
         if recipe is not None and recipe.ports:
             self.quickly = self._written_out(correlation.name, recipe)
-        for statement in statements_of(correlation, fired.labels):
+        for statement in statements_with(correlation, fired.labels):
             match statement:
                 case PushPort(port):
                     self._statements.append(port)

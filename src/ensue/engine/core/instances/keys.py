@@ -1,4 +1,10 @@
-"""Keys by which the step engine finds instances, and instances without outputs until they emit."""
+"""Keys by which instances are found, and what instances of one rule have in common.
+
+A key of one text or number stands for itself (`FastKey`), which is hashed faster than a tuple; any
+other key is the tuple of `ensue.engine.ports`. `Facts` holds what all instances of a rule share,
+and `KeyInstance` is an instance that makes its `Outputs` only when it puts out something: most of
+millions of keys never do.
+"""
 
 from __future__ import annotations
 

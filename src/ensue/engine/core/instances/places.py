@@ -3,8 +3,7 @@
 A list for the places of each key would be two more pieces of memory, and with thousands of keys
 each of them is far away when an event comes. So the first places are attributes of the instance,
 and only the others, which few rules have, are in a list. In come numbers of places; out go the
-function that binds an event in them, text that reads them, and, for those who go through all
-places of a key, a list of them.
+function that binds an event in them, text that reads them, and a list of all places of a key.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ Bind = Callable[[Any, Noted], None]
 
 
 class HoldsPlaces(Protocol):
-    """`more` holds what the attributes have no room for, if anything."""
+    """An instance with places; `more` holds places that the attributes have no room for."""
 
     place0: Noted | None
     place1: Noted | None

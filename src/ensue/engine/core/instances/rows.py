@@ -27,7 +27,7 @@ Speaking = tuple[LabelExpression, ...]
 
 
 class Move:
-    """`bind` puts the event in its places, if it has any.
+    """What an event does to a row. `bind` puts the event in its places, if it has any.
 
     `is_quiet`: the row changes and the event is bound, and nothing else happens.
 

@@ -66,7 +66,9 @@ class HoldsInstances(Protocol):
 
 
 class Rule:
-    """`order` is where it stands in the library, and orders what happens at one moment.
+    """A rule of the step engine, with its instances by key.
+
+    `order` is its place in the library, which orders what happens at one moment.
 
     A rule that runs in cells has its keys in its `group`.
     """

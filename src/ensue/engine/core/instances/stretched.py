@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any
 
-from ensue.engine.core.instances.emitting import statements_of
+from ensue.engine.core.instances.emitting import statements_with
 from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey
 from ensue.engine.core.instances.linked import LinkedFacts, LinkedFilter
@@ -99,7 +99,7 @@ class StretchedFacts(LinkedFacts):
         self._scope = scopes_of(form.places, calls, self.binds_first)
         self._pairs = list(enumerate(form.places))
         self._labels = frozenset(each.label for each in labels_in(correlation.branches))
-        self._statements = statements_of(correlation, self._labels)
+        self._statements = statements_with(correlation, self._labels)
         if assigned_aggregates(correlation):
             self.fire = self._fire_computed
 

@@ -39,7 +39,10 @@ class Written:
 
 
 class WindowText:
-    """`slots` says where the start of each state that changes is kept; `fixed` never change."""
+    """Writes the functions of one machine.
+
+    `slots` says where the start of each state is kept; `fixed` are states that never change.
+    """
 
     def __init__(
         self, machine: Machine, slots: Mapping[State, int], fixed: frozenset[State]

@@ -92,7 +92,10 @@ _SIGNS = {
 
 @dataclass(frozen=True)
 class Condition:
-    """`operands` have their kinds in `kinds`; the outcome of a program is in register 0."""
+    """A `having` clause: operands with their kinds, and a program over them and aggregates.
+
+    The outcome of the program is in register 0.
+    """
 
     operands: tuple[Expression, ...]
     kinds: tuple[str, ...]

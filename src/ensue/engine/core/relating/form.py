@@ -73,8 +73,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class Form:
-    """`groups` names the ports of each group; `rounds` more than 1 asks for so many of one port.
+    """A rule that relates events, as columns run it: a chain of groups of ports, and its clauses.
 
+    `groups` names the ports of each group; `rounds` above 1 asks for so many events of one port.
     `places` are the ports of all groups, one after the other. `slots` are what a firing binds.
     """
 
@@ -107,16 +108,16 @@ class Form:
 
     @property
     def is_running(self) -> bool:
-        """Whether its aggregates are those of all events since something was forgotten.
+        """Whether aggregates are over all events since the rule last forgot, and kept as totals.
 
-        Then what they are so far is all that they need, and events are let go.
+        Then no event has to be kept for them.
         """
         running = all(AGGREGATES[each.function].running for each in self.aggregates)
         return self.window is None and running
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The ports of which it is asked how many events they have, or what these come to."""
+        """The ports whose events are counted or aggregated."""
         rounds = self.places[:1] if self.rounds > 1 else ()
         counted = (each.port for each in self.aggregates if each.port in self.places)
         return tuple(dict.fromkeys([*rounds, *counted]))

@@ -101,6 +101,8 @@ class Running:
 
 
 class RunningCount(Running):
+    """`count`: how many events there are."""
+
     __slots__ = ("_count",)
 
     def clear(self) -> None:
@@ -117,6 +119,8 @@ class RunningCount(Running):
 
 
 class RunningSum(Running):
+    """`sum` or `avg`, of integers or, in exact units, of reals."""
+
     __slots__ = ("_total",)
 
     def clear(self) -> None:
@@ -175,6 +179,8 @@ class RunningExtreme(Running):
 
 
 class RunningDistinct(Running):
+    """`distinct`: how many different values there are."""
+
     __slots__ = ("_counts",)
 
     def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:

@@ -39,6 +39,8 @@ MOST_READINGS = 2**40
 
 
 class SavedEvent(msgspec.Struct, array_like=True, frozen=True):
+    """An event as a snapshot has it."""
+
     id: str
     source: str
     type: str
@@ -77,6 +79,8 @@ class SavedExtra(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SavedRule(msgspec.Struct, frozen=True):
+    """The state of one rule: its form, its machine by number, and its keys."""
+
     name: str
     form: str
     machine: int | None
@@ -91,9 +95,10 @@ def last_read_in(rules: Iterable[SavedRule]) -> int:
 
 
 class SavedStream(msgspec.Struct, frozen=True):
-    """`read` numbers the events that are bound from here on.
+    """The state of all rules of a stream, and the machines that they run on.
 
-    `apart`: these numbers compare within a rule only, so that rules are not stepped together.
+    `read` is the number of the next event that is bound. With `apart`, numbers of events compare
+    within a rule only, so that rules are not stepped together.
     """
 
     machines: list[PlainMachine]

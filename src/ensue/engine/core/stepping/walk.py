@@ -1,4 +1,9 @@
-"""The driver of one rule over a column of events."""
+"""The driver of one rule over a column of events.
+
+In come the symbols, times and keys of events, the packed table of the rule and its cells; the cells
+are moved, and firings are written. The loop stops where Python has to do something first: work out
+a move, or make room for firings.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,9 @@ FEWEST_CELLS = 64
 
 
 class Cells:
-    """`arrays` is what loops take: the cells, the tables as `core.packed` has them, the control.
+    """The cells of a group that are in use. A rule at its start has none.
+
+    `arrays` is what loops take: the cells, the tables as `core.packed` has them, the control.
 
     `alarms` is the heap, the earliest alarm of all groups, the place of each rule in the library,
     and what the tables say of timers; None while no rule has timers. Cell 0 belongs to no rule.

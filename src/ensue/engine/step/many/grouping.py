@@ -32,7 +32,7 @@ KeyNames = tuple[str, ...]
 
 
 class Grouping:
-    """`has_outgrown` says that some rules had better leave their cells.
+    """Decides which rules run in cells; `has_outgrown` says that some rules should leave theirs.
 
     `earliest` is shared by all groups: a time before which none of their alarms is due.
     """

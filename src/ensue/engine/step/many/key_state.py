@@ -1,4 +1,8 @@
-"""What a group holds under one key: the cells of its rules, bound events, and counts of outputs."""
+"""What a group holds under one key: the cells of its rules, bound events, and counts of outputs.
+
+Loops know keys and events by number. Here the numbers of a key's cells are kept, the events that
+these cells may bind, and how many outputs each rule has put out at the present time, for their ids.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ Counts = dict[int, int]
 
 
 class KeyState:
-    """`where` has the number of each rule's cell, 0 for a rule at its start.
+    """A key of a group. `where` has the number of each rule's cell, 0 for a rule at its start.
 
     `events` has, by their numbers, events that may be bound in a cell. `emitted` counts what rules
     have put out at `time`, by trigger; the latest firings are counted only when they are asked for.

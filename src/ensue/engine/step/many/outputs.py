@@ -47,7 +47,7 @@ class Part:
 
 
 class GroupOutputs:
-    """`names` has the name and the source of each rule, by its number."""
+    """Builds the outputs of a group; `names` has the name and the source of each rule."""
 
     def __init__(self, tables: StepTables) -> None:
         self.names: list[tuple[str, str]] = []

@@ -1,9 +1,9 @@
 """Which rules can run in cells, and which of them share a table.
 
 In comes a correlation with its machine; out goes why it cannot have cells, if it cannot, and its
-*shape*, the same for rules that share a table. To what `core.shapes` compares is added what may
-differ here: the machine, which may come from a snapshot, and the types of ports, on which it
-depends whether a value is handed on as it is. Asking why needs no compiled loops, so that a library
+*shape*, which is equal for rules that share a table. It is the shape of `core.shapes` together with
+what may differ here: the machine, which may come from a snapshot, and the types of ports, which
+decide whether a value is handed on as it is. Asking why needs no compiled loops, so that a library
 of few rules does not load them.
 """
 

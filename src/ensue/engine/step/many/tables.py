@@ -25,7 +25,9 @@ FREE_MOVES, EVENTS_A_MOVE = 8192, 64
 
 
 class StepTables(PackedTables):
-    """`examples` has a rule of each shape; `actions` has, by number, a shape and what is put out.
+    """The packed tables of a group of the step engine.
+
+    `examples` has a rule of each shape; `actions` has, by number, a shape and what is put out.
 
     Action 0 puts out nothing.
     """
@@ -44,12 +46,7 @@ class StepTables(PackedTables):
     @property
     def width(self) -> int:
         """How many words the largest cell has."""
-        widths = [
-            # Room for two registers costs less than laying all cells out anew.
-            self.fixed_width(shape) + (max(2, table.registers) if table.has_window else 0)
-            for shape, table in enumerate(self.tables)
-        ]
-        return max(widths, default=1)
+        return max(self.shape_widths(), default=1)
 
     def add_shape(self, example: Rule) -> int:
         """The number of a shape that is new, of which this is a rule."""

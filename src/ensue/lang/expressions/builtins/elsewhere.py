@@ -8,6 +8,14 @@ _BEFORE = (
     "give the event before a port of its own: `a ; b keep last bind latest`, and compare `b.Name` "
     "with `a.Name` in `having`"
 )
+_BRANCH = (
+    "a value has no branches: declare a port for each, `Type high where n > 3`, label it in the "
+    "filter, `x:high | y:low`, and write a `case` for each label"
+)
+_AGGREGATES = (
+    "the aggregates are `count`, `distinct`, `sum`, `avg`, `min`, `max`, `first` and `last`"
+)
+_PARTS = "of a time there are `HOUR`, `MINUTE` and `WEEKDAY`; its text is `STRING(time)`"
 _NOW = "the time of an event is its `time`; a rule does not ask the clock"
 
 ELSEWHERE: Mapping[str, str] = {
@@ -33,6 +41,24 @@ ELSEWHERE: Mapping[str, str] = {
         ("COUNT_DISTINCT", "DCOUNT", "VALUE_COUNT", "APPROX_COUNT_DISTINCT"),
         "write `distinct(a.Name)`",
     ),
+    **dict.fromkeys(("IF", "IIF", "IFF", "CASE", "DECODE", "NULLIF"), _BRANCH),
+    **dict.fromkeys(
+        ("STDDEV", "STDEV", "STD", "VARIANCE", "VAR", "MEDIAN", "PERCENTILE", "QUANTILE", "TOPK"),
+        _AGGREGATES,
+    ),
+    **dict.fromkeys(
+        ("ROUND",), "write `INT(x + 0.5)` for the nearest integer of what is not below 0"
+    ),
+    **dict.fromkeys(("FLOOR", "TRUNC", "TRUNCATE"), "write `INT(x)`, which cuts off"),
+    **dict.fromkeys(("SQRT",), "compare squares: `x > 4 * 4` for `SQRT(x) > 4`"),
+    **dict.fromkeys(("POW", "POWER"), "there is no power: write `x * x`"),
+    **dict.fromkeys(("WILDCARD", "GLOB"), "write `Name LIKE 'text%'`: `%` stands for any text"),
+    **dict.fromkeys(("YEAR", "MONTH", "DAY", "DATE", "SECOND", "DATE_TRUNC", "DATE_PART"), _PARTS),
+    **dict.fromkeys(
+        ("CAST", "CONVERT", "TO_CHAR", "STR"), "write `STRING(x)`, `INT(x)` or `BOOL(x)`"
+    ),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "write `x * 1.0` for a real"),
+    **dict.fromkeys(("GREATEST", "LEAST"), "compare both: `x > 3 AND y > 3`"),
     **dict.fromkeys(("LEN", "STRLEN", "CHAR_LENGTH"), "write `LENGTH(Name)`"),
     **dict.fromkeys(("SUBSTR",), "write `SUBSTRING(Name, from, length)`"),
     **dict.fromkeys(("UCASE", "TOUPPER"), "write `UPPER(Name)`"),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ensue.lang.parsing.rewriting.habits import Draft, habit, rewrite_condition
+from ensue.lang.parsing.rewriting.conditions import VALUES, rewrite_condition
+from ensue.lang.parsing.rewriting.habits import Draft, habit
 
 TYPES = {
     **dict.fromkeys(("int", "integer", "int32", "i32", "smallint"), "long"),
@@ -22,6 +23,14 @@ _TYPE = rf"(?:{OURS}|{'|'.join(TYPES)})"
 _NAMED_TYPE = re.compile(rf"\b({'|'.join(TYPES)}|{OURS})\b(?=\s+{_WORD}|\s*>)", re.IGNORECASE)
 
 _ATTRIBUTES = (
+    habit(
+        rf"^(?:attr|field|property|column|prop|var)\s+(?={_WORD})",
+        "",
+        "an attribute begins with its word",
+    ),
+    habit(rf"({_WORD})\s*\?(?=\s)", r"\1", "`null` fits every attribute"),
+    habit(r"\s*=\s*[^;<>]+(?=;|$)", "", "an attribute has no default"),
+    habit(r"\s+(?:not\s+null|nullable|optional|required)\b", "", "`null` fits every attribute"),
     habit(rf"^({_WORD})\s*:\s*(.+?)\s*;?$", r"\2 \1;", "the type comes first"),
     habit(r"\b(?:list|array|vector)\s*<", "sequence<", "a list of values is a `sequence`"),
     habit(
@@ -54,10 +63,21 @@ def rewrite_attribute(draft: Draft) -> None:
 
 
 _PORTS = (
+    habit(
+        rf"^({_WORD})\s*\(([^()]+)\)\s*({_WORD})$",
+        r"\1 \3 where \2",
+        "a condition begins with `where`",
+    ),
+    habit(
+        rf"^({_WORD})\s*=\s*({_WORD})(?=\s*(?:\(|\[|$))",
+        r"\2 \1",
+        "a port is its type, then its name",
+    ),
+    habit(rf"^({_WORD}\s+{_WORD}\s+from\s+)({_WORD})", r'\1"\2"', "a source stands in quotes"),
     habit(rf"^({_WORD})\s*:\s*({_WORD})", r"\2 \1", "a port is its type, then its name"),
     habit(rf"^({_WORD})\s+as\s+({_WORD})", r"\1 \2", "a port is its type, then its name"),
     habit(
-        rf"^({_WORD}\s+{_WORD})\s+(?:if|when|with|having|filter)\s+",
+        rf"^({_WORD}\s+{_WORD})\s+(?:if|when|with|having|filter|WHERE|Where)\s+",
         r"\1 where ",
         "a condition at a port begins with `where`",
     ),
@@ -75,6 +95,7 @@ def rewrite_port(draft: Draft) -> None:
         draft.text = f"{head} where {draft.text}"
 
 
+_OPERAND = r"[\w.]+|\ue000\d+\ue001"
 _STATEMENTS = (
     habit(
         r"\b(?:emit|output|send|return|yield|insert\s+into|raise|notify)\s+(?=\w)",
@@ -87,7 +108,16 @@ _STATEMENTS = (
     habit(
         rf"\bpush\s+new\s+({_WORD})\s*\(([^()]*)\)", r"push new \1 { \2 }", "values stand in `{}`"
     ),
+    habit(
+        r"([{,])\s*([\w.]+)\s+as\s+([\w.]+)", r"\1 \3 = \2", "the name of an attribute goes first"
+    ),
+    habit(
+        rf"=\s*({_OPERAND})\s*\|\|\s*({_OPERAND})",
+        r"= CONCAT(\1, \2)",
+        "texts are joined by `CONCAT`",
+    ),
     habit(r"([{,;]\s*[\w.]+)\s*:(?!:)\s*", r"\1 = ", "a value is given by `=`"),
+    habit(rf"(=\s*(?:{_OPERAND}))\s+(?=[\w.]+\s*=)", r"\1, ", "values are parted by commas"),
     habit(r";(?=\s*[\w.]+\s*=)", ",", "values are parted by commas"),
     habit(r"[;,]\s*(?=\})", " ", "nothing follows the last value"),
     habit(rf"\{{\s*({_WORD})\s*\}}", r"{ \1 }", ""),
@@ -95,8 +125,18 @@ _STATEMENTS = (
 
 
 def rewrite_statement(draft: Draft) -> None:
+    draft.change(
+        re.sub(
+            r"^(?:default|else|otherwise|case\s+else|case\s+default)\s*:", "case true:", draft.text
+        ),
+        "a case that always runs is `case true`",
+    )
     is_case = re.match(r"case\b[^:{]*:", draft.text)
     head = is_case[0] if is_case else ""
     draft.text = draft.text[len(head) :].strip()
+    draft.apply(VALUES)
     draft.apply(_STATEMENTS)
+    whole = re.fullmatch(rf"push\s+({_WORD})\s*;?", draft.text)
+    if whole and whole[1] not in draft.ports and draft.reasons:
+        draft.text = f"push new {whole[1]} {{}};"
     draft.text = f"{head} {draft.text}".strip()

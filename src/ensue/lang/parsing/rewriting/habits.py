@@ -1,8 +1,8 @@
-"""What a habit is, and the habits in conditions and durations, which many parts share.
+"""What a habit is, and the draft of a line to which habits are applied.
 
 A `Draft` is a text on its way to a line of ours, with the reasons for what was changed. Texts in
 quotes are taken out before patterns are looked for and put back at the end, so that no pattern
-changes a constant of a comparison.
+changes a constant of a comparison. Durations, which stand in many parts, are rewritten here.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ensue.lang.parsing.rewriting.durations import AMOUNT, CLOCK, ISO, written_duration
+
 Replacement = str | Callable[[re.Match[str]], str]
 
 _QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""")
 _COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
+HIDDEN = "\ue000\\d+\ue001"
 _HIDDEN = re.compile("\ue000(\\d+)\ue001")
-
-UNITS = {
-    **dict.fromkeys(("ms", "msec", "millis", "millisecond", "milliseconds"), "ms"),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
-    **dict.fromkeys(("m", "mn", "min", "mins", "minute", "minutes"), "min"),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "h"),
-    **dict.fromkeys(("d", "day", "days"), "d"),
-}
-SECONDS = {"ms": 0.001, "s": 1, "min": 60, "h": 3600, "d": 86_400}
+# Quotes as word processors write them, by the plain ones.
+_DOUBLE, _SINGLE = "\u201c\u201d\u201e\u00ab\u00bb", "\u2018\u2019\u201a"
+_STRAIGHT = str.maketrans(_DOUBLE + _SINGLE, '"' * len(_DOUBLE) + "'" * len(_SINGLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +50,15 @@ class Draft:
     def of(cls, text: str, ports: frozenset[str] = frozenset()) -> Draft:
         """A draft on one line, without comments and with its quoted texts taken out."""
         draft = cls("", ports)
+        straight = text.translate(_STRAIGHT)
+        if straight != text:
+            draft.reasons.append("a text stands in straight quotes")
 
         def hide(found: re.Match[str]) -> str:
             draft._quoted.append(found[0])
             return f"\ue000{len(draft._quoted) - 1}\ue001"
 
-        draft.text = " ".join(_COMMENT.sub(" ", _QUOTED.sub(hide, text)).split())
+        draft.text = " ".join(_COMMENT.sub(" ", _QUOTED.sub(hide, straight)).split())
         return draft
 
     def apply(self, habits: Iterable[Habit]) -> None:
@@ -87,96 +87,22 @@ class Draft:
         return _HIDDEN.sub(lambda found: self._quoted[int(found[1])], text)
 
 
-def duration(found: re.Match[str]) -> str:
-    """`5m`, `5 minutes`, `INTERVAL '5' MINUTE` as a duration; unchanged without a known unit."""
-    unit = UNITS.get(found["unit"].lower())
-    return f"{found['number']} {unit}" if unit else found[0]
-
-
 def normal_durations(draft: Draft, words: str) -> None:
     """Durations behind some words, as `within`, in the form of the language."""
     pattern = re.compile(
         rf"\b(?P<word>{words})\s*[=:]?\s*(?P<open>\(\s*)?(?:interval\s*)?"
-        r"(?P<amount>(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)\b"
-        r"|\ue000\d+\ue001(?:\s*[A-Za-z]+\b)?)(?P<close>\s*\))?",
+        rf"(?P<amount>{CLOCK}|{ISO}(?!\w)|{AMOUNT}(?!\w)|{HIDDEN}(?:\s*[A-Za-z]+\b)?)"
+        r"(?P<close>\s*\))?",
         re.IGNORECASE,
     )
 
     def written(found: re.Match[str]) -> str:
         amount = re.sub(_HIDDEN, lambda each: draft.quoted(each[0]), found["amount"])
-        whole = re.fullmatch(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z]+)", amount)
-        if whole is None or bool(found["open"]) != bool(found["close"]):
+        is_timeout = found["word"].lower() == "timeout"
+        closed = bool(found["open"]) == bool(found["close"])
+        ours = written_duration(amount) if closed else None
+        if ours is None:
             return found[0]
-        if found["word"].lower() == "timeout":
-            return f"timeout({duration(whole)})"
-        return f"{found['word']} {duration(whole)}"
+        return f"timeout({ours})" if is_timeout else f"{found['word']} {ours}"
 
     draft.change(pattern.sub(written, draft.text), "a duration is a number and ms, s, min, h or d")
-
-
-def _seconds(found: re.Match[str]) -> str:
-    unit = UNITS.get(found["unit"].lower())
-    return f"{float(found['number']) * SECONDS[unit]:g}" if unit else found[0]
-
-
-def _percent(found: re.Match[str]) -> str:
-    return f"{float(found[1]) / 100:g}"
-
-
-_NULL = "`IS NULL` asks whether a value is missing"
-CONDITIONS = (
-    habit(r"\s*={1,3}\s*(?:null|none|nil)\b", " IS NULL", _NULL),
-    habit(r"\s*(?:!=|<>)\s*(?:null|none|nil)\b", " IS NOT NULL", _NULL),
-    habit(r"={2,3}", "=", "values are compared by a single `=`"),
-    habit(r"~=|=!|/=(?=\s*[\w\ue000])|\^=", "!=", "`!=` stands for not equal"),
-    habit(r"&&", " AND ", "conditions are joined by `AND` and `OR`"),
-    habit(r"\|\|", " OR ", "conditions are joined by `AND` and `OR`"),
-    habit(r"!\s*(?=[(\w])", "NOT ", "a condition is negated by `NOT`"),
-    habit(r"(?<![\w.])\.(?=\d)", "0.", "a number has a digit before its point"),
-    habit(r"\b(\d+(?:\.\d+)?)\s*%(?!\s*\w)", _percent, "`%` is the remainder of a division"),
-    habit(
-        r"\bcount\s*\(\s*distinct\s+(\w+\.[\w.]+)\s*\)",
-        r"distinct(\1)",
-        "`distinct` counts different values",
-    ),
-    habit(
-        r"(?<=[<>=])\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[a-z]+)\b(?!\s*[(.])",
-        lambda found: f" {_seconds(found)}" if found["unit"].lower() in UNITS else found[0],
-        "the time between two events is a number of seconds",
-    ),
-    habit(r"\bin\s*\[([^\]]*)\]", r"IN (\1)", "what `IN` chooses from stands in round brackets"),
-    habit(r"`(\w+)`", r"\1", "names stand without quotes"),
-)
-
-
-def like(before: str, after: str) -> Callable[[Draft, re.Match[str]], str]:
-    """`x contains 'y'` as a pattern: `x LIKE '%y%'`."""
-
-    def written(draft: Draft, found: re.Match[str]) -> str:
-        text = re.sub(r"([%_])", r"\\\1", draft.quoted(found["text"]))
-        return f"{found['name']} LIKE " + draft.hide(f"'{before}{text}{after}'")
-
-    return written
-
-
-_TEXT_TESTS: tuple[tuple[re.Pattern[str], Callable[[Draft, re.Match[str]], str], str], ...] = tuple(
-    (
-        re.compile(rf"(?P<name>[\w.]+)\s+{word}\s*:?\s*(?P<text>\ue000\d+\ue001)", re.IGNORECASE),
-        like(*around),
-        "in a pattern of `LIKE`, `%` stands for any text",
-    )
-    for word, around in {
-        "contains": ("%", "%"),
-        "starts?_?with": ("", "%"),
-        "ends?_?with": ("%", ""),
-    }.items()
-)
-_REGULAR = re.compile(r"\s*(?:=~|~|\b(?:regexp?|rlike)\b)\s*(?=\ue000)", re.IGNORECASE)
-
-
-def rewrite_condition(draft: Draft) -> None:
-    """A condition over one event or several, as CESQL has it."""
-    draft.change(_REGULAR.sub(" MATCHES ", draft.text), "`MATCHES` asks for a regular expression")
-    draft.apply(CONDITIONS)
-    for pattern, written, reason in _TEXT_TESTS:
-        draft.change(pattern.sub(lambda found, w=written: w(draft, found), draft.text), reason)  # type: ignore[misc]

@@ -10,22 +10,52 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from ensue.lang.parsing.rewriting.habits import (
-    Draft,
-    habit,
-    normal_durations,
-    rewrite_condition,
-)
+from ensue.lang.parsing.rewriting.chains import rewrite_chain
+from ensue.lang.parsing.rewriting.conditions import rewrite_condition
+from ensue.lang.parsing.rewriting.habits import Draft, habit, normal_durations
 
 _CLAUSE = re.compile(r"\b(?:within|by|bind|keep|unless|having)\b")
 _KEYWORDS = re.compile(r"\b(?:WITHIN|BY|BIND|KEEP|UNLESS|HAVING|TIMEOUT)\b")
 _AGGREGATE = r"(?:count|distinct|sum|avg|min|max)"
 
 _THEN = "`;` says that one comes after the other"
+_ABSENCE = "`unless` names what must not come"
+_WAITING = "`unless` names what must not come, and `timeout` for how long"
+_COUNTED = "`x{n}` is `x` n times"
+_KEY = "a key is named by `by`"
+_TIME = r"\d+(?:\.\d+)?\s*[a-z]+"
 _CLAUSE_WORDS = (
+    habit(
+        rf"^(?:no|not|without)\s+([a-z_]\w*)\s+(?:for|in|during)\s+({_TIME})",
+        r"\1 ; timeout(\2) unless \1",
+        _WAITING,
+    ),
+    habit(
+        rf"(?:\band\s+)?\b(?:no|not|without)\s+([a-z_]\w*)\s+(?:for|in|during)\s+({_TIME})",
+        r"timeout(\2) unless \1",
+        _WAITING,
+    ),
+    habit(
+        rf"^([a-z_]\w*)\s+within\s+({_TIME})\s+(?:of|after)\s+([a-z_]\w*)",
+        r"\3 ; \1 within \2",
+        _THEN,
+    ),
+    habit(
+        rf"\b([a-z_]\w*)\s+session\s*\(?\s*({_TIME})\s*\)?",
+        r"\1 ; timeout(\2) unless \1",
+        "a session ends when nothing has come for a time",
+    ),
+    habit(r"\bwithin\s+(?:a\s+)?(?:sliding|last|the\s+last)\s+", "within ", "a window slides"),
+    habit(r"\s+with\s+runs\s*=\s*(\d+)", r"{\1}", _COUNTED),
+    habit(
+        r"\s*[;,]\s*(?=(?:within|by|bind|keep|unless|having)\b|$)",
+        " ",
+        "nothing stands between clauses",
+    ),
+    habit(r"\s*\bnot\s*(?:followed\s*by|next)\s+", " ; !", _ABSENCE),
     habit(r"\s*\b(?:is\s+)?followed\s*by(?:\s*any)?\b\s*", " ; ", _THEN),
-    habit(r"\b(?:group|partition|keyed|partitioned)\s+by\b", "by", "a key is named by `by`"),
-    habit(r"(?<=[\w)}])\s+on\s+(?=[a-z_])", " by ", "a key is named by `by`"),
+    habit(r"\b(?:group|partition|keyed|partitioned)\s+by\b", "by", _KEY),
+    habit(r"(?<=[\w)}])\s+on\s+(?=[a-z_])", " by ", _KEY),
     habit(r"\s*\border\s+by\s+[\w.]+(?:\s+(?:asc|desc)\b)?", "", "events are read by their times"),
     habit(
         r"\b(?:with\s+)?(?:maxspan|timeframe|timespan|time_window)\b\s*[=:]?\s*",
@@ -46,6 +76,25 @@ _CLAUSE_WORDS = (
     habit(r"\bby\s*\(([\w.,\s=]+)\)", r"by \1", "keys stand without brackets"),
 )
 _OPERATORS = (
+    habit(
+        r"(?<![\w.])([a-z_]\w*)\s*=\s*[a-z_]\w*", r"\1", "a port has its type where it is declared"
+    ),
+    habit(
+        r"^sample\s+(.+)$",
+        lambda found: " + ".join(found[1].split()),
+        "`+` asks for all in any order",
+    ),
+    habit(
+        rf"([;>])\s*([a-z_]\w*)\s+after\s+({_TIME})",
+        r"\1 timeout(\3) ; \2",
+        "`x ; timeout(D)` waits for the clock",
+    ),
+    habit(r"\b([a-z_]\w*)\s+after\s+([a-z_]\w*)", r"\2 ; \1", _THEN),
+    habit(r"\s*(?:→|⇒)\s*|\s+before\s+", " ; ", _THEN),
+    habit(r"\s+(?:(?:inner\s+)?join|near)\s+", " + ", "`+` asks for both in any order"),
+    habit(r"\s+union(?:\s+all)?\s+", " | ", "`|` asks for one of them"),
+    habit(r"\bat\s+least\s+(?=\d)", "", ""),
+    habit(rf"\btimeout\s+({_TIME})", r"timeout(\1)", "the time of a `timeout` stands in brackets"),
     habit(r"^\s*(?:every|sequence)\b\s*(?=[a-z_(])", "", "a rule starts over after each trigger"),
     habit(r"(?<=[;+|(])\s*every\b\s*(?=[a-z_(])", " ", "a rule starts over after each trigger"),
     habit(r"\s*(?:-+>|=+>|~+>|\bthen\b|\bnext\b)\s*", " ; ", _THEN),
@@ -58,7 +107,6 @@ _OPERATORS = (
     ),
     habit(r"\+\s*(?=timeout\s*\()", "; ", "a `timeout` counts from what stands left of its `;`"),
 )
-_COUNTED = "`x{n}` is `x` n times"
 _REPETITIONS = (
     habit(r"\[\s*(\d+)\s*\]\s*([a-z_]\w*)", r"\2{\1}", _COUNTED),
     habit(r"([a-z_]\w*|\))\s*\[\s*(\d+)\s*\]", r"\1{\2}", _COUNTED),
@@ -71,6 +119,10 @@ _REPETITIONS = (
         "a part matches as soon as one event is there",
     ),
 )
+_KEYS = (
+    habit(r"={2,3}", "=", "keys are joined by a single `=`"),
+    habit(r"\s+and\s+", ", ", "a further key comes after a comma"),
+)
 _OPTIONAL = re.compile(r"(?:[A-Za-z_]\w*|\([^()]*\))\s*[*?](?!\w)")
 _ABSENT = re.compile(r"(?:!\s*|\b(?:not|no|NOT|NO)\s+)\(?\s*([A-Za-z_]\w*)\s*\)?")
 _CONDITION = re.compile(
@@ -80,10 +132,6 @@ _CONDITION = re.compile(
 )
 _BEFORE_NOTHING = re.compile(r"\s*[;+](?=\s*(?:$|[)|;+]))")
 _AFTER_NOTHING = re.compile(r"(^|[(|])\s*[;+]\s*")
-_ABSENCE = "`unless` names what must not come"
-_WAITING = "`unless` names what must not come, and `timeout` for how long"
-
-
 _NOT_PORTS = re.compile(r"\btimeout\s*\([^)]*\)|\b\w+\s*:|\{[^}]*\}")
 
 
@@ -102,6 +150,7 @@ def _rewrite_all(draft: Draft) -> None:
         _KEYWORDS.sub(lambda found: found[0].lower(), draft.text),
         "the words of the language are written in lower case",
     )
+    rewrite_chain(draft)
     draft.apply(_CLAUSE_WORDS)
     draft.change(
         re.sub(r"^(within\s+\S+(?:\s*[a-z]+)?)\s+(?=[A-Za-z_(])(.+)$", r"\2 \1", draft.text),
@@ -142,6 +191,7 @@ def _rewrite_filter(draft: Draft, clauses: str) -> list[str]:
     draft.apply(_REPETITIONS)
     _join_neighbours(draft)
     draft.text = _AFTER_NOTHING.sub(r"\1", _BEFORE_NOTHING.sub("", draft.text))
+    draft.text = re.sub(r"\s*;\s*", " ; ", draft.text)
     return moved
 
 
@@ -154,7 +204,8 @@ def _leave_out_absent(draft: Draft, clauses: str) -> None:
     text = draft.text
     *_, last = _ABSENT.finditer(text)
     reason = _ABSENCE
-    if not text[last.end() :].strip(" )") and text[: last.start()].strip(" ;+("):
+    waits = re.search(r"timeout\s*\([^()]*\)\s*[;+]?\s*\Z", text[: last.start()])
+    if not waits and not text[last.end() :].strip(" )") and text[: last.start()].strip(" ;+("):
         window = re.search(r"within\s+([^a-z]*[a-z]+)", clauses)
         time = window[1] if window else "30 s"
         text = f"{text[: last.start()].rstrip(' ;+')} ; timeout({time}){text[last.end() :]}"
@@ -181,6 +232,10 @@ def _rewrite_clauses(draft: Draft, clauses: str, moved: list[str]) -> str:
     for part in parts:
         if waits and part.startswith("within"):
             continue
+        if part.startswith("by"):
+            draft.text = part
+            draft.apply(_KEYS)
+            part = draft.text
         if part.startswith("having"):
             draft.text = part
             rewrite_condition(draft)

@@ -51,7 +51,11 @@ def suggested_line(text: str, piece: Piece, place: int, parses: Parses) -> str |
     rewriting = _REWRITINGS[part.kind]
     rewriting.rewrite(draft)
     line = draft.line()
-    if line == before or len(line) > LONGEST_LINE or not parses(rewriting.around.format(line)):
+    if (
+        (line == before and not draft.reasons)
+        or len(line) > LONGEST_LINE
+        or not parses(rewriting.around.format(line))
+    ):
         return None
     reasons = "; ".join(draft.reasons[:REASONS_SHOWN])
     return f"write `{line}`" + (f": {reasons}" if reasons else "")

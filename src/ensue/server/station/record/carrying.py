@@ -41,10 +41,13 @@ class Carrier:
             self._thread.join()
 
     def _work(self) -> None:
-        with closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as connection:
+        # A disk or a file that fails is told by the commits of the line.
+        with (
+            suppress(sqlite3.Error),
+            closing(sqlite3.connect(self._path, timeout=30, isolation_level=None)) as connection,
+        ):
             while not self._ends.wait(EVERY_SECONDS):
-                # A disk that fails is told by the commits of the line.
-                with suppress(sqlite3.Error, OSError):
+                with suppress(sqlite3.Error, UnicodeDecodeError, OSError):
                     self._carry(connection)
 
     def _carry(self, connection: sqlite3.Connection) -> None:

@@ -20,7 +20,6 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 
 import msgspec
-
 from msgspec.structs import astuple
 
 from ensue.errors import HistoryError, UsageError
@@ -34,6 +33,8 @@ FORMAT: Final = 3
 READABLE: Final = (None, 1, 2, FORMAT)
 """A journal of format 1 has a row for each event, and one of format 2 no `UNREAD`; both are read as
 they are."""
+TROUBLES: Final = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite says of a file that is damaged; its words may hold bytes of the file."""
 PAGE: Final = 2_000
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page ends with the row that goes beyond."""
@@ -83,7 +84,7 @@ class Journal:
             claim(self.writer.execute, JOURNAL, str(path), "journal")
             self.writer.executescript(SCHEMA)
             self._reader = _connected(path)
-        except sqlite3.Error as error:
+        except TROUBLES as error:
             raise UsageError(f"the journal `{path}` cannot be opened: {error}") from None
         self._reading = Lock()
         self._carrier = Carrier(path)
@@ -120,7 +121,7 @@ class Journal:
             if self._carrier.is_behind:
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._carrier.is_behind = False
-        except sqlite3.Error as error:
+        except TROUBLES as error:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise HistoryError(
@@ -158,7 +159,7 @@ class Journal:
         with self._reading:
             try:
                 yield
-            except sqlite3.Error as error:
+            except TROUBLES as error:
                 raise HistoryError(f"the journal cannot be read: {error}; try again") from None
 
     def mark(self, name: str) -> int | None:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ensue.engine.holding import Holder
 from ensue.engine.run import Run
+from ensue.engine.running.holding import Holder
 from ensue.events.event import Event
 from ensue.library import Library
 

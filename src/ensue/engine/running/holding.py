@@ -1,7 +1,7 @@
 """Which keys the rules of a run hold, and whether an event would add to them.
 
 In comes an engine that reads event by event; out go `Holder`s, one for each rule. Nothing is
-refused here: a server asks before it lets a run read an event that anybody may have sent.
+refused here: a server with a limit on keys asks before it lets a run read an event.
 """
 
 from __future__ import annotations
