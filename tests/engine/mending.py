@@ -26,12 +26,13 @@ def mended(snapshot: bytes, seed: int) -> bytes:
     random = Random(seed)
     head, version, _, body, *rest = msgspec.msgpack.decode(snapshot)
     for _ in range(random.choice((1, 1, 1, 2))):
-        body = _changed(body, random)
+        body = changed(body, random)
     digest = hashlib.sha256(body).digest()
     return msgspec.msgpack.encode([head, version, digest, body, *rest])
 
 
-def _changed(data: bytes, random: Random) -> bytes:
+def changed(data: bytes, random: Random) -> bytes:
+    """Bytes of a state with one thing in them changed, however deep it stands."""
     opened = _opened(data)
     if opened is None:
         return _changed_bytes(data, random)
@@ -43,7 +44,7 @@ def _changed(data: bytes, random: Random) -> bytes:
     place = random.choice(places)
     value = _at(opened, place)
     if isinstance(value, bytes) and value and random.random() < 0.9:
-        new: Any = _changed(value, random)
+        new: Any = changed(value, random)
     else:
         new = _other(value, random)
     return msgspec.msgpack.encode(_with(opened, place, new))
@@ -133,10 +134,10 @@ def _changed_arrow(data: bytes, table: pa.Table, random: Random) -> bytes:
         row = random.randrange(len(values))
         values[row] = random.choice([None, _other(values[row], random)])
         try:
-            changed = pa.array(values, column.type)
+            other = pa.array(values, column.type)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            changed = pa.nulls(len(values), column.type)
-        table = table.set_column(at, name, changed)
+            other = pa.nulls(len(values), column.type)
+        table = table.set_column(at, name, other)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

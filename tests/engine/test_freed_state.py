@@ -3,7 +3,8 @@
     ENSUE_KEYS=1000000 python -m pytest tests/engine/test_freed_state.py
     python -m tests.engine.test_freed_state ENGINE KEYS
 
-The first asks it of a million keys that come once; the second shows the memory of a run over them.
+The first asks it of a million keys that come once, for every rule; some rules always read a
+million. The second shows the memory of a run over them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tracemalloc
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 import ensue
@@ -27,9 +29,11 @@ from ensue.events.event import Event
 
 KEYS = int(os.environ.get("ENSUE_KEYS", "4000"))
 AT_ONCE = 500
+IN_A_TABLE = 20_000
 A_MINUTE = 600
 """How many keys come in a minute."""
 A_DAY = 86_400_000_000
+A_MILLION = 1_000_000
 
 TYPES = """
 eventtype A { attribute string k; attribute long v; };
@@ -60,6 +64,10 @@ EXPRESSIONS = {
     "ecl absence": "repeat { notify { sequential { a, do { timeout(1 min) } unless { b } } } }",
 }
 RULES = {**WINDOWS, **TIMEOUTS, **EXPRESSIONS}
+OUTPUT_FOR_EACH = ("timeout", "timeout unless", "timeout kept", *EXPRESSIONS)
+"""The rules that put out something for a key that comes once."""
+IN_A_FEW_SECONDS = ("first", "latest", "count", "timeout unless")
+"""Some of the rules that read a million keys in columns."""
 
 
 def text_of(rule: str, name: str = "R") -> str:
@@ -84,6 +92,22 @@ def once(count: int) -> Iterator[Event]:
         yield Event(f"e{number}", "test", "A", number * 100_000, data)
 
 
+def table_once(first: int, count: int) -> pa.Table:
+    """The same keys, from a number on, as a table."""
+    numbers = range(first, first + count)
+    times = pa.array([number * 100_000 for number in numbers])
+    return pa.table(
+        {
+            "id": [f"e{number}" for number in numbers],
+            "source": ["test"] * count,
+            "type": ["A"] * count,
+            "time": times.cast(pa.timestamp("us", "UTC")),
+            "k": [f"user{number}" for number in numbers],
+            "v": [number % 7 for number in numbers],
+        }
+    )
+
+
 def read_once(run: Run, count: int) -> int:
     """Let a run read keys that come once; how many it held at most."""
     most, pending = 0, []
@@ -104,6 +128,11 @@ def held(run: Run) -> int:
         in_groups = sum(len(group.keys) for group in engine.groups.values())
         return in_groups + sum(len(rule.instances) for rule in engine.rules)
     assert isinstance(engine, BatchEngine)
+    return held_in_columns(engine)
+
+
+def held_in_columns(engine: BatchEngine) -> int:
+    """For how many keys an engine has something, event by event or in columns."""
     return engine._key_count() + sum(
         len(each.instances) for each in engine.correlations.values() if not hasattr(each, "keys")
     )
@@ -120,7 +149,7 @@ def alarms(run: Run) -> int:
     )
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def sweeping_small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches up to 65,536 numbers of keys and 262,144 readings are else left as they are."""
     monkeypatch.setattr(related, "SMALLEST_CLEARING", 100)
@@ -128,6 +157,7 @@ def sweeping_small_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_engine, "KEYS_BEFORE_A_TIMED_SWEEP", 100)
 
 
+@pytest.mark.usefixtures("sweeping_small_numbers")
 @pytest.mark.parametrize("engine", ["step", "batch"])
 @pytest.mark.parametrize("rule", RULES)
 def test_keys_that_come_once_are_gone_when_another_key_moves_the_clock(
@@ -150,6 +180,39 @@ def test_keys_that_come_once_are_gone_when_another_key_moves_the_clock(
     assert len(run.snapshot()) < empty + 700
 
 
+def test_a_million_keys_that_come_once_are_gone_event_by_event() -> None:
+    """Keys are looked through when there are twice as many as were left the last time."""
+    run = library("first").start("step")
+    push, empty, most = run.push, len(run.snapshot()), 0
+
+    for number, event in enumerate(once(A_MILLION)):
+        push(event)
+        if number % 1_000 == 0:
+            most = max(most, held(run))
+    push(Event("o", "test", "A", A_MILLION * 100_000 + A_DAY, {"k": "other", "v": 0}))
+    run.advance(A_MILLION * 100_000 + 2 * A_DAY)
+
+    assert most < 2 * A_MINUTE + 2_048
+    assert held(run) <= 2
+    assert len(run.snapshot()) < empty + 700
+
+
+@pytest.mark.parametrize("rule", RULES if KEYS >= A_MILLION else IN_A_FEW_SECONDS)
+def test_a_million_keys_that_come_once_are_gone_in_columns(rule: str) -> None:
+    """Up to a number of keys it is not worth looking for those whose time has passed."""
+    engine = BatchEngine(library(rule).checked)
+    empty, most, outputs = len(engine.snapshot()), 0, 0
+
+    for first in range(0, A_MILLION, IN_A_TABLE):
+        outputs += len(engine.push_batch(table_once(first, IN_A_TABLE)))
+        most = max(most, held_in_columns(engine))
+    outputs += len(engine.finish(A_MILLION * 100_000 + A_DAY))
+
+    assert outputs == (A_MILLION if rule in OUTPUT_FOR_EACH else 0)
+    assert most <= batch_engine.KEYS_BEFORE_A_TIMED_SWEEP + 2 * IN_A_TABLE
+    assert len(engine.snapshot()) < empty + 700
+
+
 @pytest.mark.parametrize("rule", ["last", "ecl", "ecl absence"])
 def test_keys_of_rules_in_cells_are_gone_as_well(
     rule: str, monkeypatch: pytest.MonkeyPatch
@@ -169,6 +232,7 @@ def test_keys_of_rules_in_cells_are_gone_as_well(
     assert len(run.snapshot()) < empty + 1_500
 
 
+@pytest.mark.usefixtures("sweeping_small_numbers")
 @pytest.mark.parametrize("engine", ["step", "batch"])
 @pytest.mark.parametrize("rule", RULES)
 def test_a_snapshot_holds_nothing_once_the_clock_has_moved_by_other_events(

@@ -65,7 +65,8 @@ class World:
         for link in gateway._links.values():
             if link._task is not None:
                 link._task.cancel()
-        for task in (*gateway._tasks, *gateway._answering.tasks):
+        others = gateway._neighbours.tasks
+        for task in (*gateway._tasks, *gateway._answering.tasks, *others):
             task.cancel()
         await asyncio.sleep(0)
 

@@ -29,7 +29,9 @@ def connected(links: dict[str, list[str]], start: str) -> set[str]:
 
 
 class Story:
-    """One random world, its traffic, and what has to come of it."""
+    """One random world, its traffic, and what has to come of it, within a time."""
+
+    patience = 20.0
 
     def __init__(self, seed: int, folder: Path) -> None:
         self.random = random.Random(seed)
@@ -86,7 +88,7 @@ class Story:
             await asyncio.sleep(self.random.uniform(0, 0.05))
             if faults:
                 await self._fault()
-        await self.world.until(self._is_done, 10)
+        await self.world.until(self._is_done, self.patience)
         await self.world.quiet()
 
     async def _fault(self) -> None:

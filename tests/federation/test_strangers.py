@@ -193,7 +193,7 @@ def test_events_on_their_way_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPat
         assert made.has_room.is_set()
         made.begin_session()
         for _ in range(5):
-            made.rest(Incoming(None, 0, size=400))
+            made.rest(Incoming(None, 0, size=400), True)
         assert len(made) == 2
 
     asyncio.run(story())

@@ -90,10 +90,14 @@ def scenario(seed: int) -> Scenario:
 
 
 class Drawing:
-    """One scenario while it is drawn."""
+    """One scenario while it is drawn.
 
-    def __init__(self, seed: int) -> None:
+    All of its types and rules end with `suffix`: so scenarios can be put into one library.
+    """
+
+    def __init__(self, seed: int, suffix: str = "") -> None:
         self.seed = seed
+        self.suffix = suffix
         self.random = Random(seed)
         self.types: list[TypeDraft] = []
         self.rules: list[RuleDraft] = []
@@ -144,7 +148,7 @@ class Drawing:
             own = self.random.sample(free, min(len(free), self.random.randint(0, 3)))
             if "K" not in have and "K" not in own and self.chance(0.8):
                 own.insert(0, "K")
-            self.types.append(TypeDraft("ABCDE"[number], parent, own))
+            self.types.append(TypeDraft("ABCDE"[number] + self.suffix, parent, own))
         for number in range(self.random.randint(1, 3)):
             # Outputs of several types are what shows the order in which they are put out.
             parent = self.types[-1] if number > 0 and self.chance(0.6) else None
@@ -153,10 +157,10 @@ class Drawing:
             free = [name for name in ATTRIBUTES if name not in have]
             own = self.random.sample(free, min(len(free), self.random.randint(0, 4)))
             own += ["T"] if "T" not in have and self.chance(0.3) else []
-            self.types.append(TypeDraft(f"Out{number + 1}", parent, own))
+            self.types.append(TypeDraft(f"Out{number + 1}{self.suffix}", parent, own))
         # ECL carries no data, so it puts out types without attributes.
-        self.types.append(TypeDraft("Bare", None, []))
-        self.types.append(TypeDraft("Barer", self.types[-1], []))
+        self.types.append(TypeDraft(f"Bare{self.suffix}", None, []))
+        self.types.append(TypeDraft(f"Barer{self.suffix}", self.types[-1], []))
 
     def type_text(self, draft: TypeDraft) -> str:
         parent = f" : {draft.parent.name}" if draft.parent else ""
@@ -186,7 +190,7 @@ class Drawing:
             if self.chance(0.25):
                 text += f" where {self.predicate(type_.attributes, 2)}"
             ports.append(PortDraft(name, type_, text))
-        return RuleDraft(f"Rule{len(self.rules) + 1}", output, ports)
+        return RuleDraft(f"Rule{len(self.rules) + 1}{self.suffix}", output, ports)
 
     def has_circle(self) -> bool:
         """Whether rules feed each other in a circle, taking every output type at its widest."""
@@ -206,7 +210,8 @@ class Drawing:
 
     def tells_without_data(self, rule: RuleDraft) -> bool:
         """Let a rule put out a type without attributes, unless that closes a circle."""
-        before, rule.output = rule.output, next(t for t in self.types if t.name == "Bare")
+        bare = f"Bare{self.suffix}"
+        before, rule.output = rule.output, next(t for t in self.types if t.name == bare)
         if self.has_circle():
             rule.output = before
         return rule.output is not before

@@ -41,8 +41,8 @@ def rare_scenario(seed: int) -> Scenario:
 class RareDrawing(Drawing):
     """One scenario that leans to a few corners."""
 
-    def __init__(self, seed: int) -> None:
-        super().__init__(seed)
+    def __init__(self, seed: int, suffix: str = "") -> None:
+        super().__init__(seed, suffix)
         self.corners = frozenset(self.random.sample(CORNERS, self.random.choice([2, 3, 4])))
         if "deep" in self.corners:
             self.depth = self.random.choice([5, 6])
@@ -58,7 +58,7 @@ class RareDrawing(Drawing):
         if "subtypes" in self.corners:
             below = self.random.choice([each for each in self.types if each.name[0] != "O"])
             for name in ("G", "H", "I"):
-                below = TypeDraft(name, below, [])
+                below = TypeDraft(name + self.suffix, below, [])
                 self.types.append(below)
 
     def draw_rule(self) -> RuleDraft:

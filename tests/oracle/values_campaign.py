@@ -2,8 +2,11 @@
 
     python -m tests.oracle.values_campaign --engine reference --start 0 --count 2000
     python -m tests.oracle.values_campaign --engine step --start 0 --count 2000 --resume
+    python -m tests.oracle.values_campaign --engine spark --start 0 --count 2000
 
-Prints each difference, made as small as it gets. The exit code is 1 if there was one.
+Prints each difference, made as small as it gets. On Spark, rules go in rounds of many
+(`tests.spark.campaign`), and `start` is the first round. The exit code is 1 if there was a
+difference.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ def main() -> int:
     options.add_argument("--failures", type=int, default=3, help="stop after so many differences")
     options.add_argument("--resume", action="store_true", help="save and resume after every event")
     given = options.parse_args()
+    if given.engine == "spark":
+        from tests.spark.campaign import hunt
+
+        return hunt(given.start, kinds=("related", "together"), count=given.count)
     failures, refused = 0, 0
     seed = given.start
     while seed < given.start + given.count and failures < given.failures:

@@ -1,20 +1,23 @@
 """A long hunt for trials and golden cases on which Spark and the definitions differ.
 
     python -m tests.oracle.campaign --engine spark --seconds 600 --start 0
+    python -m tests.oracle.values_campaign --engine spark --start 0 --count 2000
     python -m tests.spark.campaign --seconds 600 --start 0 --kinds related together --ways streamed
     python -m tests.spark.campaign --cases
 
-Trials of all kinds run in every way: in jobs of many trials at a time, in simulated streams, and,
-where many rules are in one library, in streams of Spark. The exit code is 1 if anything differs.
+Trials of all kinds run in every way: in jobs, in simulated streams, and in streams of Spark that
+are stopped on the way. A round has a trial by itself, some trials together and many together, each
+of these as one library over one stream. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -25,12 +28,12 @@ from ensue.casefile import Case, find_case_files, read_cases
 from .agreement import WAYS, differences
 from .golden import differing
 from .streaming.agreement import simulated, streamed
-from .trials import TRIALS
+from .trials import DRAWN, Trial, together, trial
 
 ROOT = Path(__file__).parents[2]
 CASES_AT_ONCE = 10
-AT_ONCE = {"usual": 8, "rare": 8, "related": 16, "together": 2}
-"""How many trials of a kind there are in a round."""
+TOGETHER = {"usual": (1, 3, 16), "rare": (1, 2, 8), "related": (1, 5, 40), "together": (1, 3)}
+"""How many trials of a kind are together in each of the libraries of a round."""
 STREAMS = ("simulated", "streamed")
 MOST_FAILURES = 3
 
@@ -45,7 +48,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description="hunt for differences on Spark")
     options.add_argument("--seconds", type=float, default=60.0, help="how long to go on")
     options.add_argument("--start", type=int, default=0, help="the first round")
-    options.add_argument("--kinds", nargs="+", choices=[*TRIALS], default=[*TRIALS])
+    options.add_argument("--kinds", nargs="+", choices=[*DRAWN], default=[*DRAWN])
     ways = (*WAYS, *STREAMS)
     options.add_argument("--ways", nargs="+", choices=ways, default=ways, help="how to run them")
     options.add_argument("--cases", action="store_true", help="every golden case instead")
@@ -64,38 +67,48 @@ def main() -> int:
 
 def hunt(
     start: int,
-    seconds: float,
-    kinds: Sequence[str] = (*TRIALS,),
+    seconds: float = math.inf,
+    kinds: Sequence[str] = (*DRAWN,),
     ways: Sequence[str] = (*WAYS, *STREAMS),
+    count: float = math.inf,
 ) -> int:
-    """One round after the other, from the first that is asked for; the exit code."""
+    """One round after the other, until a time is over or so many trials were made; the exit code.
+
+    Rounds are counted from `start`.
+    """
     spark = _session()
     end = time.monotonic() + seconds
-    number, failures = start, 0
-    while time.monotonic() < end and failures < MOST_FAILURES:
+    number, made, failures = start, 0, 0
+    while time.monotonic() < end and failures < MOST_FAILURES and made < count:
         for kind in kinds:
+            made += sum(TOGETHER[kind])
             for found in _round(spark, kind, number, ways):
                 failures += 1
                 print(f"{found}\n", flush=True)
         number += 1
-    print(f"rounds {start} to {number - 1}: {failures} differ", file=sys.stderr)
+        print(f"rounds {start} to {number - 1}: {made} trials, {failures} differ", file=sys.stderr)
     return 1 if failures else 0
 
 
 def _round(spark: SparkSession, kind: str, number: int, ways: Sequence[str]) -> list[str]:
-    first = number * AT_ONCE[kind]
-    trials = [TRIALS[kind](seed) for seed in range(first, first + AT_ONCE[kind])]
+    trials = list(_drawn(kind, number))
     wrong: list[str | None] = []
     for way in ways:
         if way in WAYS:
             wrong += differences(spark, trials, way)
         elif way == "simulated":
-            wrong += [simulated(spark, each, each.seed, each.seed % 3 == 0) for each in trials]
-        elif kind == "together":
-            for each in trials:
-                with TemporaryDirectory(prefix="ensue-streamed-") as folder:
-                    wrong.append(streamed(spark, each, each.seed, Path(folder)))
+            wrong += [simulated(spark, each, number, number % 3 == 0) for each in trials]
+        else:
+            with TemporaryDirectory(prefix="ensue-streamed-") as folder:
+                wrong.append(streamed(spark, trials[-1], number, Path(folder)))
     return [each for each in wrong if each is not None]
+
+
+def _drawn(kind: str, number: int) -> Iterator[Trial]:
+    first = number * sum(TOGETHER[kind])
+    for size in TOGETHER[kind]:
+        yield trial(kind, first) if size == 1 else together(kind, range(first, first + size))
+        first += size
 
 
 def _session() -> SparkSession:

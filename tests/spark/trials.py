@@ -3,6 +3,10 @@
 In comes a number; out goes a `Trial`. There are four kinds: what the usual and the rare generator
 draw, rules that relate events, and many such rules in one library, of which the last reads what the
 others put out. Both oracles judge bounded streams, in the order of their times.
+
+Spark takes about as long for one library as for many rules, so that trials of a kind are also put
+`together`: one library and one stream, in which each trial has types of its own. They share nothing
+but the clock, and each is judged by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +33,7 @@ from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from tests.oracle import generator, rare, values_generator, values_model
 from tests.oracle.agreement import observe_oracle, read_events
+from tests.oracle.filters import TooManyError
 from tests.oracle.values_agreement import events_of
 from tests.oracle.values_reading import judge
 
@@ -58,11 +63,31 @@ class Trial(ABC):
     def outputs(self, places: Sequence[int], until: int | None) -> list[Members]:
         """The outputs over some of the events as CloudEvents; raises `TooManyError`."""
 
-    def rows(self, places: Sequence[int], until: int | None) -> list[Members]:
-        """The outputs as rows of a DataFrame."""
+    @property
+    def rules(self) -> frozenset[str]:
+        return frozenset(each.name for each in self.library.checked.correlations)
+
+    @property
+    def end(self) -> int | None:
+        """Where the clock stands at the end, if that is behind the last event."""
+        return self.until
+
+    def judged(self, places: Sequence[int], until: int | None) -> list[Judged]:
+        """What is judged by itself, and the outputs of each over some of the events.
+
+        What a trial cannot be told by its oracle, which goes through all that is remembered, is
+        left out.
+        """
+        try:
+            return [Judged(str(self), self.rules, self.outputs(places, until))]
+        except TooManyError:
+            return []
+
+    def as_rows(self, outputs: Sequence[Members]) -> list[Members]:
+        """Outputs as rows of a DataFrame."""
         attributes = output_columns(plan_of(self.library.checked)).attributes
         found = []
-        for output in self.outputs(places, until):
+        for output in outputs:
             data = output.get("data") or {}
             row = {name: output.get(name) for name in (*CONTEXT, *PROVENANCE)}
             found.append(row | {name: data.get(name) for name in attributes})
@@ -72,6 +97,14 @@ class Trial(ABC):
     def by_time(self) -> list[int]:
         """The places of the events in the order of their times."""
         return sorted(range(len(self.events)), key=lambda place: self.events[place].time)
+
+
+class Judged(NamedTuple):
+    """What an oracle says of the rules of a trial, and the trial as text."""
+
+    text: str
+    rules: frozenset[str]
+    outputs: list[Members]
 
 
 class PlainTrial(Trial):
@@ -114,6 +147,68 @@ class RelatedTrial(Trial):
         return str(self._drawn)
 
 
+class MergedTrial(Trial):
+    """Several trials over one stream, whose types have different names."""
+
+    def __init__(self, parts: Sequence[Trial]) -> None:
+        super().__init__(parts[0].seed, "\n".join(each.text for each in parts), None)
+        self._parts = parts
+
+    @cached_property
+    def events(self) -> list[Event]:
+        return [event for each in self._parts for event in each.events]
+
+    @property
+    def end(self) -> int | None:
+        ends = [each.until for each in self._parts if each.until is not None]
+        return max([*ends, *(event.time for event in self.events)], default=None)
+
+    def outputs(self, places: Sequence[int], until: int | None) -> list[Members]:
+        return [output for each in self.judged(places, until) for output in each.outputs]
+
+    def judged(self, places: Sequence[int], until: int | None) -> list[Judged]:
+        found: list[Judged] = []
+        first = 0
+        for part in self._parts:
+            end = first + len(part.events)
+            found += part.judged([each - first for each in places if first <= each < end], until)
+            first = end
+        return found
+
+    def __str__(self) -> str:
+        return f"// seeds {[each.seed for each in self._parts]} together"
+
+
+def _renamed(drawn: values_model.Scenario, suffix: str) -> values_model.Scenario:
+    """The scenario with types and rules that end with a suffix."""
+    types = tuple(
+        replace(each, name=each.name + suffix, parent=each.parent and each.parent + suffix)
+        for each in drawn.model.types
+    )
+    rules = tuple(
+        replace(
+            rule,
+            output=rule.output + suffix,
+            name=rule.name + suffix,
+            ports=tuple(
+                replace(port, type=port.type + suffix)
+                if isinstance(port, values_model.Port)
+                else port
+                for port in rule.ports
+            ),
+            cases=tuple(
+                replace(case, push=replace(case.push, type=case.push.type + suffix))
+                if isinstance(case.push, values_model.New)
+                else case
+                for case in rule.cases
+            ),
+        )
+        for rule in drawn.model.rules
+    )
+    events = tuple(replace(each, type=each.type + suffix) for each in drawn.events)
+    return replace(drawn, model=values_model.Model(types, rules), events=events)
+
+
 def _as_event(output: Mapping[str, Any]) -> Event:
     names = ("id", "source", "type", "time", "data")
     extensions = {name: value for name, value in output.items() if name not in names}
@@ -142,12 +237,24 @@ class TogetherDrawing(values_generator.Drawing):
         return values_model.Scenario(self.seed, model, tuple(events), until)
 
 
-TRIALS: Mapping[str, Callable[[int], Trial]] = {
-    "usual": lambda seed: PlainTrial(generator.scenario(seed)),
-    "rare": lambda seed: PlainTrial(rare.rare_scenario(seed)),
-    "related": lambda seed: RelatedTrial(values_generator.scenario(seed)),
-    "together": lambda seed: RelatedTrial(TogetherDrawing(seed).scenario()),
+DRAWN: Mapping[str, Callable[[int, str], Trial]] = {
+    "usual": lambda seed, suffix: PlainTrial(generator.Drawing(seed, suffix).scenario()),
+    "rare": lambda seed, suffix: PlainTrial(rare.RareDrawing(seed, suffix).scenario()),
+    "related": lambda seed, suffix: RelatedTrial(_renamed(values_generator.scenario(seed), suffix)),
+    "together": lambda seed, suffix: RelatedTrial(
+        _renamed(TogetherDrawing(seed).scenario(), suffix)
+    ),
 }
+"""For each kind, the trial of a seed, all of whose types and rules end with a text."""
+
+
+def trial(kind: str, seed: int) -> Trial:
+    return DRAWN[kind](seed, "")
+
+
+def together(kind: str, seeds: Sequence[int]) -> Trial:
+    """The trials of some seeds in one library and one stream."""
+    return MergedTrial([DRAWN[kind](seed, f"x{seed}") for seed in seeds])
 
 
 # --- events and rows ----------------------------------------------------------------------------

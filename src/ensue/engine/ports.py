@@ -7,7 +7,6 @@ starts from these; nothing here remembers anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ensue.events.event import Event
@@ -51,7 +50,7 @@ class Ports:
         self.timers = [p for p in correlation.ports if isinstance(p, TimerPort)]
         self._events = [p for p in correlation.ports if isinstance(p, EventPort)]
         self._accepted = {p.name: frozenset(types.subtypes(p.type)) for p in self._events}
-        self.key_names = {p.name: _key_names(correlation, p) for p in self._events}
+        self.key_names = {p.name: key_names(correlation, p) for p in self._events}
 
     def fitting(self, event: Event) -> list[str]:
         """The names of the event ports whose type and source an event has, in their order."""
@@ -82,17 +81,12 @@ class Ports:
         return {key: Reading(event.time, frozenset(p), event) for key, p in by_key.items()}
 
 
-def _key_names(correlation: Correlation, port: EventPort) -> tuple[str, ...]:
+def key_names(correlation: Correlation, port: EventPort) -> tuple[str, ...]:
     """The attribute that each `by` key asks of one port."""
-
-    def names() -> Iterator[str]:
-        for key in correlation.clauses.by:
-            if isinstance(key, CommonKey):
-                yield key.name
-            else:
-                yield dict(key.parts)[port.name]
-
-    return tuple(names())
+    return tuple(
+        key.name if isinstance(key, CommonKey) else dict(key.parts)[port.name]
+        for key in correlation.clauses.by
+    )
 
 
 def key_of(event: Event, names: tuple[str, ...]) -> Key | None:

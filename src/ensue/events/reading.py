@@ -25,7 +25,13 @@ from ensue.events.mapping import Mapping
 from ensue.events.overlong import cut_lines
 from ensue.events.singly import CellReader, CsvRecords, LineReader
 from ensue.events.sources import LINES, Input, open_inputs, with_content, zeek
-from ensue.events.sources.contents import HEAD_BYTES, Given, check_format, content_of
+from ensue.events.sources.contents import (
+    HEAD_BYTES,
+    Given,
+    check_format,
+    compression_of,
+    content_of,
+)
 from ensue.events.types import TypeSystem
 
 Progress = Callable[[int, int | None], None]
@@ -103,7 +109,7 @@ def read_text(
 ) -> Iterator[Event | Rejected]:
     """The records of one text whose lines come, with their endings, from elsewhere than a file.
 
-    Raises `UsageError` for cells of CSV that make no events.
+    Raises `UsageError` for cells of CSV that make no events, and for text that is still packed.
     """
     coming = iter(lines)
     first: list[bytes] = []
@@ -115,7 +121,13 @@ def read_text(
             break
     if first:
         first[0] = first[0].removeprefix(_BYTE_ORDER_MARK)
-    content = content_of(name, b"".join(first), given)
+    head = b"".join(first)
+    if (compression := compression_of(head)) is not None:
+        raise UsageError(
+            f"`{name}` is packed with {compression}, and comes here as it is: pack it with gzip,"
+            " and let its name end in `.gz`"
+        )
+    content = content_of(name, head, given)
     every: Iterator[bytes] = chain(first, coming)
     if content.is_zeek:
         every = map(zeek.cleaned, every)

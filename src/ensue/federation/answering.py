@@ -21,8 +21,10 @@ from ensue.events.cloudevents import decode
 from ensue.federation.configuration import GatewaySettings, Subscription
 from ensue.federation.ending import end
 from ensue.federation.links.link import Link
+from ensue.federation.links.outbox import Wanted
 from ensue.federation.messages.attributes import identity_of
 from ensue.federation.neighbours import Neighbours
+from ensue.federation.passing import NOWHERE
 from ensue.federation.routing import control
 from ensue.federation.routing.distribution import is_meant, wanted_from
 from ensue.federation.routing.interest import Interest
@@ -31,6 +33,8 @@ from ensue.federation.routing.tree import Tree
 from ensue.subscriptions import Filter
 
 _REQUESTS_KNOWN = 10_000
+_SEEN_KEPT = 10_000
+"""More than can have been on the way from all services when a gateway stopped."""
 _MOST_AT_WORK = 1_000
 """Requests that are being applied; further ones are let go, and their clients ask again."""
 _MOST_WAITING = 100_000
@@ -63,6 +67,8 @@ class Answering:
 
     async def stop(self) -> None:
         await end(self.tasks)
+        seen = {each.name: each.outbox.seen.latest(_SEEN_KEPT) for each in self._links.values()}
+        self._memory.save(self._all_stated(), seen)
 
     async def in_force(self) -> None:
         """Wait until what is wanted is told to every service."""
@@ -174,7 +180,7 @@ class Answering:
             if _is_meant(request, link) and self._tree.is_designated(link.name):
                 if len(link.outbox) >= _MOST_WAITING:
                     raise UsageError(f"service `{link.name}` has {_MOST_WAITING:,} events to take")
-                link.outbox.send(event, False, identity_of(event), None)
+                link.outbox.send(Wanted(event, False, identity_of(event), NOWHERE), None)
                 published.append(link.name)
         return tuple(published)
 
@@ -200,6 +206,9 @@ class Answering:
                 link.tell(control.write(request))
 
     def _remember(self) -> None:
+        for name, seen in self._memory.seen.items():
+            if name in self._links:
+                self._links[name].outbox.seen.update(seen)
         requests, stated = self._memory.load()
         now = self._neighbours.clock()
         for service, text in requests:
@@ -213,7 +222,10 @@ class Answering:
                     self._interest.state(service, each, now)
 
     def save(self) -> None:
-        self._memory.save({each: self._interest.statements(each) for each in self._links})
+        self._memory.save(self._all_stated())
+
+    def _all_stated(self) -> dict[str, list[control.Stated]]:
+        return {each: self._interest.statements(each) for each in self._links}
 
 
 def _is_meant(request: control.Request, link: Link) -> bool:

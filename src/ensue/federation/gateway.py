@@ -47,7 +47,10 @@ class Gateway:
         self.settings = settings
         self.name = settings.name
         make = make or (lambda service: adapter_class(service.kind)(service))
-        self._site = None if settings.site is None else AttachedSite(settings.site, self.name)
+        self._site = None
+        if settings.site is not None:
+            files = None if memory is None else memory.with_suffix(".site")
+            self._site = AttachedSite(settings.site, self.name, files)
         self._history = None if settings.history is None else History.open(settings.history)
         self._links = {each.name: Link(each, make) for each in settings.services}
         if (site := self._site) is not None:
@@ -82,8 +85,7 @@ class Gateway:
             link.start(self)
         await self._all_connected()
         self._neighbours.begin()
-        await asyncio.sleep(self.settings.settling)
-        self._neighbours.settle()
+        await self._neighbours.settle()
         for link in self._links.values():
             link.receive()
         for work in (self._neighbours.maintain(), self._neighbours.beat()):
@@ -96,6 +98,7 @@ class Gateway:
         self._is_ready = False
         await asyncio.gather(*(link.stop(_SECONDS_TO_DRAIN) for link in self._links.values()))
         await self._answering.stop()
+        await self._neighbours.stop()
         await end(self._tasks)
         if self._history is not None:
             self._history.close()
@@ -155,7 +158,8 @@ class Gateway:
                 "service": link.name,
                 "kind": link.service.kind,
                 "connected": link.is_connected.is_set(),
-                "active": link.name in self._tree.active,
+                "active": link.name in self._tree.open,
+                "waits_for": self._tree.waits_for(link.name, now),
                 "in": link.counts.received,
                 "out": link.counts.sent,
                 "filtered": link.counts.filtered,

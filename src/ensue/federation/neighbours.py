@@ -3,8 +3,10 @@
 Gateways at one service hear each other. Each says hello again and again, with its place in the tree
 (`routing.tree`), and states at every service what is wanted on its other sides (`routing.interest`)
 whenever that has changed. In comes what neighbours say; out go statements, and to the links of this
-gateway which of them carry events and what is wanted from their services. Requests of clients are
-the matter of `answering`.
+gateway which of them carry events and what is wanted from their services. A link that is to carry
+events from now on first learns what others have brought to its service (`Link.catch_up`), and what
+was kept meanwhile is sent in a turn of its own (`routing.turns`). Requests of clients are a matter
+of `answering`.
 """
 
 from __future__ import annotations
@@ -12,19 +14,38 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 from uuid import uuid4
 
 from ensue.errors import UsageError
 from ensue.federation.configuration import GatewaySettings
+from ensue.federation.ending import end
 from ensue.federation.links.link import Link
 from ensue.federation.passing import Passing
 from ensue.federation.routing import control
 from ensue.federation.routing.interest import Interest
-from ensue.federation.routing.tree import Tree
+from ensue.federation.routing.tree import Tree, Vector
+from ensue.federation.routing.turns import Turns
 from ensue.subscriptions import Filter
 
 _SECONDS_OF_A_MOMENT = 0.01
 """Changes that come within it are dealt with at once."""
+_PATIENCES_TO_KEEP = 6
+"""How long a link at rest keeps events: until another gateway must have brought them on, also if it
+had to wait for others first, or one took its place in the middle of it."""
+_STEPS_TO_SETTLE = 20
+"""A process that has no time to run its tasks does not hear its neighbours either. So the time of
+listening is taken in steps, in each of which every task runs."""
+
+
+class _Said(NamedTuple):
+    """What neighbours at a service were last told, besides the beat."""
+
+    digest: str
+    vector: Vector
+    follows: Vector | None
+    turn: int
+    grants: dict[str, int]
 
 
 class Neighbours:
@@ -48,7 +69,12 @@ class Neighbours:
         self._tree = tree
         self._interest = interest
         self._passing = passing
-        self._digests: dict[str, str] = {}
+        self._said: dict[str, _Said] = {}
+        self._marks: dict[str, int] = {}
+        """Where the queues ended when the tree last changed."""
+        self._opening: dict[str, asyncio.Task[None]] = {}
+        self._bringing: dict[str, asyncio.Task[None]] = {}
+        self._turns = Turns(self._name, links, time.time_ns() // 1_000_000)
         self._changed = asyncio.Event()
         self._has_settled = False
         self._began = 0.0
@@ -62,10 +88,19 @@ class Neighbours:
             link.want(self.wanted_from(link), False)
             link.tell(control.write(control.Asked(self._name, self.instance)))
 
-    def settle(self) -> None:
-        """Take the place in the tree that follows from what has been heard."""
+    async def settle(self) -> None:
+        """Listen, and take the place in the tree that follows from what has been heard."""
+        for _ in range(_STEPS_TO_SETTLE):
+            await asyncio.sleep(self._settings.settling / _STEPS_TO_SETTLE)
         self._has_settled = True
         self.update()
+
+    async def stop(self) -> None:
+        await end(self.tasks)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        return [*self._opening.values(), *self._bringing.values()]
 
     def clock(self) -> float:
         """Seconds in which the gateway could hear its neighbours.
@@ -89,8 +124,10 @@ class Neighbours:
     # --- what comes in ------------------------------------------------------------------------
 
     def connected(self, link: Link) -> None:
-        """A link stands, perhaps again."""
-        self._digests.pop(link.name, None)
+        """A link stands, perhaps again, and others may have its place in the tree by now."""
+        stated = (each.gateway for each in self._interest.statements(link.name))
+        self._tree.close(link.name, stated, self.clock())
+        self._said.pop(link.name, None)
         self._say(link)
         self._changed.set()
 
@@ -103,7 +140,10 @@ class Neighbours:
             case control.Stated():
                 self._was_told(link, said)
             case control.Asked():
-                self._digests.pop(link.name, None)
+                # It only listens yet, and will have its place in the tree.
+                if said.gateway != self._name:
+                    self._tree.expect(link.name, said.gateway, self.clock())
+                self._said.pop(link.name, None)
                 self._say(link)
                 self._changed.set()
 
@@ -128,10 +168,11 @@ class Neighbours:
             return
         now = self.clock()
         is_new = self._tree.hear(link.name, said, now)
+        self._turns.hear(link.name, said.gateway, said.turn, said.grants)
         if not self._interest.hear(link.name, said.gateway, said.digest, now):
             link.tell(control.write(control.Asked(self._name, self.instance)))
         if is_new:
-            self._digests.pop(link.name, None)
+            self._said.pop(link.name, None)
             self._say(link)
             self.has_come(link)
         self._changed.set()
@@ -146,34 +187,119 @@ class Neighbours:
         """
         if not self._has_settled:
             return
+        self._settle()
         stated = self._interest.statement(link.name, self._name, self.instance)
-        if self._digests.get(link.name) != stated.digest:
-            self._digests[link.name] = stated.digest
+        said, saying = self._said.get(link.name), self._saying(link, stated.digest)
+        self._said[link.name] = saying
+        if said is None or said.digest != saying.digest:
             link.tell(control.write(stated))
-        tree = self._tree
-        tree.settle(self.clock())
-        beat = tree.beat(time.time_ns() // 1_000_000)
-        hello = control.Hello(self._name, self.instance, tree.root, tree.cost, beat, stated.digest)
+        root, cost, name = saying.vector
+        beat = self._tree.beat(time.time_ns() // 1_000_000)
+        hello = control.Hello(
+            *(name, self.instance, root, cost, beat, saying.digest),
+            *(saying.follows, saying.turn, saying.grants),
+        )
         link.tell(control.write(hello))
+
+    def _saying(self, link: Link, digest: str) -> _Said:
+        tree = self._tree
+        follows = tree.follows(link.name, self.clock()) if self._has_drained() else None
+        turns = self._turns
+        turn, grants = turns.wanted(link.name), turns.grants(link.name)
+        return _Said(digest, tree.vector, follows, turn, grants)
+
+    def _settle(self) -> None:
+        if self._tree.settle(self.clock()):
+            self._marks = {link.name: link.outbox.mark() for link in self._links.values()}
 
     def update(self) -> None:
         """Bring everything up to what is known now."""
+        self._settle()
         now = self.clock()
-        tree_changed = self._tree.settle(now)
         self._interest.activate(self._tree.active)
         for link in self._links.values():
-            if link.name in self._tree.active:
-                self._passing.wake(link)
-            else:
-                link.release(time.monotonic() - 2 * self._settings.patience)
+            if link.name in self._tree.active - self._tree.open:
+                self._open(link)
+            elif link.name not in self._tree.active:
+                link.release(time.monotonic() - _PATIENCES_TO_KEEP * self._settings.patience)
+        self._passing.wake()
+        for link in self._links.values():
+            self._bring_kept(link)
         self._interest.forget(now - self._settings.memory)
         # Who wants something may have been away as this gateway was.
         may_forget = now - self._began > self._settings.patience
         for link in self._links.values():
             link.want(self.wanted_from(link), may_forget)
             digest = self._interest.statement(link.name, self._name, self.instance).digest
-            if tree_changed or self._digests.get(link.name) != digest:
+            if self._said.get(link.name) != self._saying(link, digest):
                 self._say(link)
+
+    def _has_drained(self) -> bool:
+        """Whether all that was on its way when the tree last changed has arrived.
+
+        What goes to a service that is away does not count: it is held when the service is back.
+        """
+        return all(
+            link.outbox.has_passed(self._marks.get(link.name, 0))
+            for link in self._links.values()
+            if link.is_connected.is_set()
+        )
+
+    def _may_open(self, link: Link) -> bool:
+        return (
+            self._has_settled
+            and link.is_connected.is_set()
+            and link.name in self._tree.active
+            and not self._tree.waits_for(link.name, self.clock())
+        )
+
+    def _open(self, link: Link) -> None:
+        """Let a link carry events, if the other gateways at its service agree."""
+        if link.name in self._opening or not self._may_open(link):
+            return
+        if self._tree.has_company(link.name):
+            self._opening[link.name] = asyncio.create_task(self._catch_up(link))
+        else:
+            self._carry(link)
+
+    async def _catch_up(self, link: Link) -> None:
+        try:
+            has_caught_up = await link.catch_up(self._settings.settling)
+        finally:
+            del self._opening[link.name]
+        if has_caught_up and self._may_open(link):
+            self._carry(link)
+        self._changed.set()
+
+    def _carry(self, link: Link) -> None:
+        self._tree.carry(link.name)
+        self._passing.wake()
+        self._bring_kept(link)
+
+    def _bring_kept(self, link: Link) -> None:
+        """Send what was kept for a service, where others may have kept it too in a turn."""
+        if link.name in self._bringing or not self._passing.has_kept(link):
+            return
+        if not self._tree.has_company(link.name):
+            self._passing.send_kept(link)
+            return
+        self._turns.want(link.name)
+        neighbours = self._tree.neighbours(link.name, self.clock())
+        if link.is_connected.is_set() and self._turns.may_begin(link.name, neighbours):
+            self._bringing[link.name] = asyncio.create_task(self._bring(link))
+
+    async def _bring(self, link: Link) -> None:
+        self._turns.begin(link.name)
+        try:
+            if await link.catch_up(self._settings.settling):
+                self._passing.send_kept(link)
+                mark = link.outbox.mark()
+                while link.is_connected.is_set() and not link.outbox.has_passed(mark):
+                    await asyncio.sleep(_SECONDS_OF_A_MOMENT)
+        finally:
+            self._turns.end(link.name)
+            del self._bringing[link.name]
+        self._changed.set()
 
     async def maintain(self) -> None:
         while True:
@@ -181,6 +307,8 @@ class Neighbours:
             self._changed.clear()
             self.update()
             await asyncio.sleep(_SECONDS_OF_A_MOMENT)
+            if not self._has_drained():
+                self._changed.set()
 
     async def beat(self) -> None:
         while True:

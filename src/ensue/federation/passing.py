@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Incoming
 from ensue.federation.links.link import Link
+from ensue.federation.links.outbox import Wanted
 from ensue.federation.links.receipts import Ticket
 from ensue.federation.mapping.compiled import compiled
 from ensue.federation.mapping.rules import Mapped
@@ -32,6 +33,9 @@ from ensue.federation.routing.interest import Interest
 from ensue.federation.routing.tree import Tree
 from ensue.history import History
 
+NOWHERE = ""
+"""The link of events that came over none."""
+
 
 class Passing:
     def __init__(
@@ -46,25 +50,43 @@ class Passing:
         self._tree = tree
         self._interest = interest
         self._history = history
+        self._is_waking = False
+        """Whether the events at hand are old: others may have brought them where they go."""
         self._mappings: dict[tuple[str, str], list[Mapped]] = {}
         for each in mappings:
             self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
 
     def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
         """Queue events at their destinations."""
-        if link.name not in self._tree.active:
+        if link.name not in self._tree.open:
+            is_carried_elsewhere = link.name not in self._tree.active
             for each in incoming:
                 if each.event is not None:
                     link.outbox.note(identity_of(each.event))
-                link.receipts.rest(each)
+                link.receipts.rest(each, is_carried_elsewhere)
             return
         self._pass_on(link, [(each, link.receipts.ticket(each)) for each in incoming])
 
-    def wake(self, link: Link) -> None:
-        """A link carries events from now on: what was kept goes where it is wanted."""
-        link.outbox.send_held()
-        if kept := link.receipts.wake():
-            self._pass_on(link, kept)
+    def wake(self) -> None:
+        """What links have received that carry events by now is kept where it is wanted."""
+        for name in self._tree.open:
+            link = self._links[name]
+            if kept := link.receipts.wake():
+                self._is_waking = True
+                self._pass_on(link, kept)
+                self._is_waking = False
+
+    def has_kept(self, link: Link) -> bool:
+        """Whether events wait for a service that this gateway has to bring there."""
+        return link.name in self._tree.open and link.outbox.has_held(self._sources)
+
+    def send_kept(self, link: Link) -> None:
+        if link.name in self._tree.open:
+            link.outbox.send_held(self._sources)
+
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        return (*self._tree.open, NOWHERE)
 
     def _pass_on(self, link: Link, received: Sequence[tuple[Incoming, Ticket]]) -> None:
         """Queue events at their destinations, all of which are looked up at once."""
@@ -89,7 +111,7 @@ class Passing:
         for event, (identity, ticket), found in zip(events, known, wanted, strict=True):
             if self._history is not None:
                 self._history.add(event)
-            if not found or not self._queue(event, found, identity, ticket):
+            if not found or not self._queue(link, event, found, (identity, ticket)):
                 link.counts.filtered += 1
 
     def _taken(self, link: Link, incoming: Incoming) -> tuple[Event, int] | None:
@@ -116,7 +138,7 @@ class Passing:
         return at_service(given, link.name, link.service.kind), identity
 
     def _queue(
-        self, event: Event, found: Mapping[str, bool], identity: int, ticket: Ticket
+        self, source: Link, event: Event, found: Mapping[str, bool], known: tuple[int, Ticket]
     ) -> bool:
         """Queue an event at those of its destinations where it has not been; tell if there are."""
         been = path_of(event)
@@ -130,24 +152,25 @@ class Passing:
             if name in been or (is_parcel and is_for_clients):
                 continue
             is_wanted = True
-            self._send(link, outgoing, in_transit, identity, ticket)
+            self._send(link, Wanted(outgoing, in_transit, known[0], source.name), known[1])
         return is_wanted
 
-    def _send(
-        self, link: Link, event: Event, in_transit: bool, identity: int, ticket: Ticket
-    ) -> None:
+    def _send(self, link: Link, wanted: Wanted, ticket: Ticket) -> None:
         """Queue an event at a link, in the words of its service if it is for its clients."""
-        if not in_transit:
-            mapped = self._mapped(link, "out", event)
+        if not wanted.in_transit:
+            mapped = self._mapped(link, "out", wanted.event)
             if mapped is None:
                 return
-            if mapped is not event:
-                event, identity = mapped, identity_of(mapped)
-        if link.name in self._tree.active:
-            ticket.waiting += 1
-            link.outbox.send(event, in_transit, identity, ticket)
+            if mapped is not wanted.event:
+                wanted = wanted._replace(event=mapped, identity=identity_of(mapped))
+        if link.name not in self._tree.active:
+            link.outbox.hold(wanted, None)
+            return
+        ticket.waiting += 1
+        if link.name in self._tree.open and not self._is_waking:
+            link.outbox.send(wanted, ticket)
         else:
-            link.outbox.hold(event, in_transit, identity)
+            link.outbox.hold(wanted, ticket)
 
     def _mapped(self, link: Link, direction: str, event: Event) -> Event | None:
         """An event as the mappings of a service make it; None if it cannot be, or is not to be."""

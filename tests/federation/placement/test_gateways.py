@@ -60,8 +60,28 @@ class Plant:
             self._tables("office", [self._own("desk"), self._own("alarms"), between[-1]]),
         ]
         tables += [self._tables(None, between[n : n + 2], f"between{n}") for n in range(hops - 1)]
-        self.gateways = [Gateway.from_config(each, str(folder / "x.toml")) for each in tables]
+        self._all_tables = tables
+        self.gateways = [self._gateway(number) for number in range(len(tables))]
         self.events: list[Event] = []
+
+    def _gateway(self, number: int) -> Gateway:
+        tables = self._all_tables[number]
+        memory = self.folder / f"{tables['gateway']['name']}.json"
+        return Gateway.from_config(tables, str(self.folder / "x.toml"), memory)
+
+    async def kill(self, number: int) -> None:
+        """End a gateway in the middle of whatever it does."""
+        gateway = self.gateways[number]
+        for link in gateway._links.values():
+            if link._task is not None:
+                link._task.cancel()
+        for task in (*gateway._tasks, *gateway._answering.tasks):
+            task.cancel()
+        await asyncio.sleep(0.05)
+
+    async def come_back(self, number: int) -> None:
+        self.gateways[number] = self._gateway(number)
+        await self.gateways[number].start()
 
     def _own(self, name: str) -> dict[str, Any]:
         return {"name": name, "kind": "memory", "url": f"memory:{self.mark}/{name}"}

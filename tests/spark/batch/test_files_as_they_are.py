@@ -168,6 +168,26 @@ def test_logs_of_zeek_of_different_columns_are_refused(spark: SparkSession, tmp_
     assert "run logs of different columns apart" in " ".join(answer.stderr.split())
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("at;user;code\n", 0, "0 events read; 0 outputs"),
+        ("at;user;code\nnever;u1;4\n", 1, "0 events read, 1 refused; 0 outputs"),
+    ],
+)
+def test_csv_without_any_event(
+    spark: SparkSession, tmp_path: Path, text: str, code: int, said: str
+) -> None:
+    (tmp_path / "events.csv").write_text(text)
+
+    answer = run(
+        tmp_path, "-e", tmp_path / "events.csv", *ZONED, "--columns", "time=at", "--engine", "spark"
+    )
+
+    assert answer.exit_code == code
+    assert answer.stderr.splitlines()[-1] == said
+
+
 def test_a_delimiter_for_files_without_cells_is_refused(
     spark: SparkSession, tmp_path: Path
 ) -> None:

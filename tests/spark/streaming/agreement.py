@@ -23,7 +23,6 @@ from ensue.events.event import Event
 from ensue.spark import correlate
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, OUTPUT_KIND, PROBLEMS
 from ensue.spark.streaming.job import StreamJob, StreamOptions
-from tests.oracle.filters import TooManyError
 from tests.spark.trials import Trial, as_text, frame_of, table_of_events
 
 from .cutting import HEARTBEAT, collected, cut, stream_of, write_pieces
@@ -132,23 +131,26 @@ def _difference(
     trial: Trial, chosen: Cut, found: Iterable[Mapping[str, Any]], how: str
 ) -> str | None:
     read, late = chosen.parted(trial)
-    try:
-        wanted = sorted(as_text(row) for row in trial.rows(read, chosen.end))
-    except TooManyError:
-        return None
     aside = (KIND, LEFT_OUT, PROBLEMS, "event")
     kinds: dict[str, list[Mapping[str, Any]]] = {}
     for row in found:
         kinds.setdefault(row.get(KIND) or OUTPUT_KIND, []).append(row)
-    got = sorted(
-        as_text({name: value for name, value in row.items() if name not in aside})
+    outputs = [
+        {name: value for name, value in row.items() if name not in aside}
         for row in kinds.pop(OUTPUT_KIND, [])
-    )
+    ]
+    lines: list[str] = []
+    for each in trial.judged(read, chosen.end):
+        wanted = sorted(as_text(row) for row in trial.as_rows(each.outputs))
+        got = sorted(as_text(row) for row in outputs if row["correlation"] in each.rules)
+        if wanted != got:
+            lines += [each.text, "oracle:", *wanted, "stream:", *got]
     told_late = Counter(row["id"] for row in kinds.pop(LATE_KIND, []))
     # A late event that no rule wants is not told.
-    if wanted == got and told_late <= Counter(trial.events[each].id for each in late) and not kinds:
+    if not told_late <= Counter(trial.events[each].id for each in late) or kinds:
+        others = [str(row) for rows in kinds.values() for row in rows]
+        lines += [trial.text, f"late: {told_late}", *others]
+    if not lines:
         return None
     cuts = f"// {how}, lateness {chosen.lateness}, cut {chosen.pieces}, late {late}"
-    others = [str(row) for rows in kinds.values() for row in rows]
-    lines = [cuts, str(trial), "oracle:", *wanted, "stream:", *got, f"late: {told_late}", *others]
-    return "\n".join(lines)
+    return "\n".join([cuts, str(trial), *lines])

@@ -7,22 +7,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.trials import TRIALS
+from tests.spark.trials import together, trial
 
 from .agreement import simulated, streamed
 
-SEEDS = {"usual": range(6), "rare": range(2), "related": range(6), "together": range(1)}
+SEEDS = {"usual": range(16), "rare": range(8), "related": range(24), "together": range(2)}
 
 
 @pytest.mark.parametrize("form", ["columns", "events"])
 def test_random_libraries_and_cuts_give_what_the_oracles_give(
     spark: SparkSession, form: str
 ) -> None:
-    found = [
-        simulated(spark, TRIALS[kind](seed), seed + 1, form == "events")
-        for kind, seeds in SEEDS.items()
-        for seed in seeds
-    ]
+    trials = [trial(kind, seeds[0]) for kind, seeds in SEEDS.items()]
+    trials += [together(kind, seeds[1:]) for kind, seeds in SEEDS.items()]
+    found = [simulated(spark, each, each.seed + 1, form == "events") for each in trials]
 
     assert "\n".join(each for each in found if each) == ""
 
@@ -30,4 +28,10 @@ def test_random_libraries_and_cuts_give_what_the_oracles_give(
 def test_a_stream_that_is_stopped_on_the_way_gives_what_the_oracle_gives(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    assert streamed(spark, TRIALS["together"](3), 3, tmp_path) is None
+    assert streamed(spark, trial("together", 3), 3, tmp_path) is None
+
+
+def test_many_libraries_in_one_stream_that_is_stopped_give_what_the_oracle_gives(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    assert streamed(spark, together("related", range(100, 120)), 5, tmp_path) is None

@@ -14,9 +14,10 @@ from ensue.engine.batch import Path
 from ensue.errors import SnapshotError
 from ensue.spark.streaming import bucket, engines
 from ensue.spark.streaming.job import StreamJob, StreamOptions, default_buckets
+from tests.engine.mending import changed
 
 from .sensors import LIBRARY, START, as_found, event_of, found, readings, table
-from .simulation import SimulatedStream
+from .simulation import SimulatedStream, State
 
 TYPES, JUMP, SILENCE, EXTREMES = (
     LIBRARY[: LIBRARY.index("Alarm correlation")],
@@ -199,3 +200,31 @@ def test_with_an_event_a_micro_batch_the_same_events_are_late_as_everywhere(
     assert found([row for row in made if row["ensue_kind"] == "output"]) == sorted(
         as_found(output) for output in outputs
     )
+
+
+@pytest.mark.parametrize("whole_events", [False, True])
+def test_a_state_that_was_changed_on_purpose_is_refused_in_our_words_or_goes_on(
+    stream: Stream, whole_events: bool
+) -> None:
+    options: dict[str, Any] = {"whole_events": whole_events, "lateness": "3 s"}
+    rows = [reading(n, 0.7 * n, n % 5, float(n * 7 % 23)) for n in range(60)]
+    stream.read(rows[:30], LIBRARY, **options)
+    assert stream._stream is not None
+    simulated = stream._stream
+    right = {key: state.get[0] for key, state in simulated.states.items()}
+    frame = stream._spark.createDataFrame(table(rows[30:])).coalesce(1)
+    job = StreamJob.of(frame, ensue.parse(LIBRARY), options=StreamOptions(buckets=2, **options))
+    more = job.rows().toArrow()
+    outcomes = set()
+    for seed in range(60):
+        random = Random(seed)
+        attacked = random.choice(sorted(right))
+        for key, held in right.items():
+            state = simulated.states[key] = State()
+            state.update((changed(held, random) if key == attacked else held,))
+        try:
+            simulated.read([more])
+            outcomes.add("went on")
+        except ensue.EnsueError as error:
+            outcomes.add(type(error).__name__)
+    assert "SnapshotError" in outcomes

@@ -2,13 +2,15 @@
 
     ENSUE_KEYS=1000000 python -m pytest tests/spark/streaming/test_freed_state.py
 
-asks it of a tenth of so many keys that come once.
+asks it of a tenth of so many keys that come once: of each rule in a simulated stream, and of all
+rules together in the state store of a stream of Spark.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +18,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ensue
+from ensue.spark import correlate
 from ensue.spark.streaming.job import StreamJob, StreamOptions
 
+from .cutting import collected, stream_of, write_pieces
 from .simulation import SimulatedStream
 
 KEYS = int(os.environ.get("ENSUE_KEYS", "60000")) // 10
+FEW_KEYS = 60
 START = 1_700_000_000_000_000
 A_DAY = 86_400_000_000
 TYPES = """
@@ -64,9 +69,9 @@ def logins(first: int, count: int, begin: int) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
 
-def batches() -> Iterator[pa.Table]:
+def batches(keys: int = KEYS) -> Iterator[pa.Table]:
     """All users in three micro-batches, then one other user on each of two later days."""
-    size = KEYS // 3
+    size = keys // 3
     for number in range(3):
         yield logins(number * size, size, START)
     for day in (1, 2):
@@ -92,3 +97,32 @@ def test_buckets_to_which_no_event_comes_let_go_of_their_keys(
     assert max(sizes) > 5 * KEYS
     assert 3 * sizes[-1] < max(sizes)
     assert outputs == (0 if rule in ("first", "unless", "count") else KEYS // 3 * 3 + 1)
+
+
+def in_store(spark: SparkSession, checkpoint: Path, batch: int) -> int:
+    """How many bytes the state store has for the buckets of a stream after a micro-batch."""
+    store = spark.read.format("statestore").option("batchId", batch).load(str(checkpoint))
+    return sum(len(row[0]) for row in store.select("value.groupState.saved").collect())
+
+
+def test_many_keys_leave_in_the_state_store_what_few_keys_do(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A bucket has a state once it has read something: few keys are enough for every bucket."""
+    texts = [text.replace(" R (", f" R{number} (") for number, text in enumerate(RULES.values())]
+    library = ensue.parse(TYPES + "\n".join(texts))
+    sizes = {}
+    for keys in (FEW_KEYS, KEYS):
+        pieces = list(batches(keys))
+        write_pieces(tmp_path / f"{keys}", pieces)
+        made = correlate(stream_of(spark, tmp_path / f"{keys}"), library, buckets=4)
+        outputs = collected(made, tmp_path / f"checkpoint-{keys}")
+        sizes[keys] = [
+            in_store(spark, tmp_path / f"checkpoint-{keys}", batch)
+            for batch in (2, len(pieces) - 1)
+        ]
+        # Two of the rules wait for a minute without a payment.
+        assert len(outputs) == 2 * (keys // 3 * 3 + 1)
+
+    assert sizes[KEYS][0] > sizes[FEW_KEYS][0] + 10 * KEYS
+    assert sizes[KEYS][1] <= sizes[FEW_KEYS][1] + 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -159,14 +160,20 @@ def test_each_file_has_its_own_columns_and_an_unusable_one_is_rejected_as_a_whol
     (folder / "one.csv").write_text("ts;user;code\n1714978800;u1;5\n")
     (folder / "below" / "two.csv").write_text("code,user,note,ts\n6,u1,,1714978802\n")
     (folder / "three.csv").write_text("when,user\n1714978803,u1\n")
+    (folder / "four.csv.xz").write_bytes(lzma.compress(b"ts,user,code\n1714978803,u1,5\n"))
 
     made = pipeline.plan(session, ensue.parse(RULES), config_of(folder, "csv", "time=ts:s"))
     rows = collected(made, tmp_path / "checkpoint")
 
     assert len([row for row in rows if row["ensue_kind"] == "output"]) == 1
-    (refused,) = (row for row in rows if row["ensue_kind"] == "rejected")
-    assert json.loads(refused["ensue_left_out"])["row"] == "when,user"
-    assert "`ts`" in refused["ensue_problems"][0]
+    refused = {
+        json.loads(row["ensue_left_out"])["file"].rpartition("/")[2]: row["ensue_problems"][0]
+        for row in rows
+        if row["ensue_kind"] == "rejected"
+    }
+    assert refused.keys() == {"three.csv", "four.csv.xz"}
+    assert "`ts`" in refused["three.csv"]
+    assert "is packed with xz" in refused["four.csv.xz"]
 
 
 def test_bytes_that_are_no_text_are_kept_in_a_rejected_row(

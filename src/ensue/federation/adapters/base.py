@@ -50,6 +50,9 @@ class Capabilities:
     applies: tuple[str, ...] = ()
     """The hop-by-hop attributes that the service knows."""
     protection: tuple[str, ...] = ()
+    is_carried: bool = False
+    """Whether another service carries the events: the guarantees are then those of that service,
+    and here stand the best that there are."""
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -15,11 +15,10 @@ def table() -> str:
     lines = [f"| {' | '.join(HEADINGS)} |", "|---" * len(HEADINGS) + "|"]
     for kind in KINDS:
         able = adapter_class(kind).capabilities
+        guarantees = (able.incoming, able.outgoing, "yes" if able.survives_restart else "no")
         cells = (
             f"`{kind}`",
-            able.incoming,
-            able.outgoing,
-            "yes" if able.survives_restart else "no",
+            *(("as its carrier",) * 3 if able.is_carried else guarantees),
             "yes" if able.recalls else "no",
             able.pushes_down,
             ", ".join(f"`{each}`" for each in able.applies) or "none",

@@ -42,6 +42,10 @@ class Seen:
         if len(self._order) > self._most:
             self._known.discard(self._order.popleft())
 
+    def latest(self, most: int) -> list[int]:
+        """The identities that were added last, in their order."""
+        return list(self._order)[-most:]
+
     def update(self, identities: Iterable[int]) -> None:
         for each in identities:
             self.add(each)

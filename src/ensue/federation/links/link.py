@@ -120,6 +120,22 @@ class Link:
         self.receipts.release(before)
         self.outbox.release(before)
 
+    async def catch_up(self, pause: float) -> bool:
+        """Learn which events others have brought to the service until now, by asking it or by
+        receiving them for a while; false if the connection is lost meanwhile."""
+        adapter = self._adapter
+        if adapter is None:
+            return False
+        if not adapter.capabilities.recalls:
+            await asyncio.sleep(pause)
+            return adapter is self._adapter
+        try:
+            known = await adapter.recall()
+        except EnsueError:
+            return False
+        self.outbox.seen.update(map(identity_of, known))
+        return adapter is self._adapter
+
     async def announce(self, offered: Filter, is_offered: bool) -> None:
         if self._adapter is not None:
             if is_offered:

@@ -2,7 +2,8 @@
 
 An event is told by its identity: what the service is known to have is not sent again, and what is
 queued already gets one more ticket that waits for it. What is queued survives a broken connection.
-Where another gateway brings events to the service, they are only held, until they are seen there.
+Where another gateway brings events to the service, or the gateways have not agreed yet which one
+does, they are only held, until they are seen there or the link opens.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from ensue.events.event import Event
 from ensue.federation.links.counts import Counts, Seen
@@ -20,13 +22,34 @@ from ensue.federation.links.receipts import MOST_RESTING, Ticket
 from ensue.federation.messages.attributes import expiry_of
 
 
-@dataclass(eq=False, slots=True)
-class Queued:
-    """An event for the service, and all who wait for it to be there."""
+class Wanted(NamedTuple):
+    """An event for a service: for its clients or in transit, and the link that it came over."""
 
     event: Event
     in_transit: bool
     identity: int
+    source: str
+
+
+@dataclass(eq=False, slots=True)
+class Queued:
+    """An event for the service, where it came from, and all who wait for it to be there."""
+
+    event: Event
+    in_transit: bool
+    identity: int
+    source: str
+    tickets: list[Ticket]
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """An event that is not to be sent for now. Without tickets, its source has let go of it."""
+
+    since: float
+    event: Event
+    in_transit: bool
+    source: str
     tickets: list[Ticket]
 
 
@@ -37,23 +60,38 @@ class Outbox:
         self._counts = counts
         self._queue: deque[Queued] = deque()
         self._queued: dict[int, Queued] = {}
-        self._held: dict[int, tuple[float, Event, bool]] = {}
+        self._held: dict[int, Held] = {}
+        self._gone = 0
 
     def __len__(self) -> int:
         """Events that wait to be published."""
         return len(self._queue)
 
+    def mark(self) -> int:
+        """A place behind everything that is queued now, for `has_passed`."""
+        return self._gone + len(self._queue)
+
+    def has_passed(self, mark: int) -> bool:
+        return self._gone >= mark
+
     def begin_session(self) -> None:
-        """A connection is new: what waits may be at the service by now."""
-        for _ in range(len(self._queue)):
+        """A connection is new: what waits may be at the service by now, and another gateway may
+        have taken this one's place there."""
+        now = time.monotonic()
+        while self._queue:
             queued = self._queue.popleft()
+            self._gone += 1
             if queued.identity in self.seen:
                 self._confirm(queued)
             else:
-                self._queue.append(queued)
+                self._queued.pop(queued.identity, None)
+                self._held[queued.identity] = Held(
+                    now, queued.event, queued.in_transit, queued.source, queued.tickets
+                )
 
-    def send(self, event: Event, in_transit: bool, identity: int, ticket: Ticket | None) -> None:
+    def send(self, wanted: Wanted, ticket: Ticket | None) -> None:
         """Queue an event for the service, once."""
+        event, in_transit, identity, source = wanted
         if identity in self.seen:
             self._counts.duplicates += 1
             if ticket is not None:
@@ -61,7 +99,7 @@ class Outbox:
             return
         queued = self._queued.get(identity)
         if queued is None:
-            queued = self._queued[identity] = Queued(event, in_transit, identity, [])
+            queued = self._queued[identity] = Queued(event, in_transit, identity, source, [])
             self._queue.append(queued)
             self.filled.set()
         else:
@@ -70,29 +108,61 @@ class Outbox:
         if ticket is not None:
             queued.tickets.append(ticket)
 
-    def hold(self, event: Event, in_transit: bool, identity: int) -> None:
-        """Keep an event for a service that another gateway brings it to, until it is seen there."""
-        if identity not in self.seen:
-            self._held[identity] = time.monotonic(), event, in_transit
-            if len(self._held) > MOST_RESTING:
-                self._held.pop(next(iter(self._held)))
+    def hold(self, wanted: Wanted, ticket: Ticket | None) -> None:
+        """Keep an event until it is seen at the service, or the link opens.
+
+        Without a ticket another gateway brings it there, and not more of them are kept than may
+        have to be brought when that one fails.
+        """
+        event, in_transit, identity, source = wanted
+        if identity in self.seen:
+            if ticket is not None:
+                ticket.confirm()
+            return
+        held = self._held.get(identity)
+        if held is None:
+            held = self._held[identity] = Held(time.monotonic(), event, in_transit, source, [])
+        else:
+            held.source = source
+            held.in_transit = held.in_transit and in_transit
+        if ticket is not None:
+            held.tickets.append(ticket)
+        elif len(self._held) > MOST_RESTING:
+            self._let_go(next(iter(self._held)))
 
     def note(self, identity: int) -> None:
         """The service has the event."""
         self.seen.add(identity)
         if self._held:
-            self._held.pop(identity, None)
+            self._let_go(identity)
 
     def release(self, before: float) -> None:
         """Let go of events that others must have brought on by now."""
-        while self._held and next(iter(self._held.values()))[0] < before:
-            self._held.pop(next(iter(self._held)))
+        while self._held and next(iter(self._held.values())).since < before:
+            self._let_go(next(iter(self._held)))
 
-    def send_held(self) -> None:
-        """The link carries events from now on: what was kept for the service goes there."""
-        held, self._held = self._held, {}
-        for identity, (_, event, in_transit) in held.items():
-            self.send(event, in_transit, identity, None)
+    def _let_go(self, identity: int) -> None:
+        held = self._held.pop(identity, None)
+        for each in () if held is None else held.tickets:
+            each.confirm()
+
+    def has_held(self, sources: Collection[str]) -> bool:
+        """Whether something was kept that came over links which carry events."""
+        return any(each.source in sources for each in self._held.values())
+
+    def send_held(self, sources: Collection[str]) -> None:
+        """The link carries events: what was kept for the service goes there, if it came over links
+        that carry events too. Of the others, another gateway has to bring it."""
+        held = [(key, each) for key, each in self._held.items() if each.source in sources]
+        for identity, each in held:
+            del self._held[identity]
+            self.send(Wanted(each.event, each.in_transit, identity, each.source), None)
+            queued = self._queued.get(identity)
+            if queued is not None:
+                queued.tickets += each.tickets
+            else:
+                for ticket in each.tickets:
+                    ticket.confirm()
 
     async def head(self, most: int) -> list[Queued]:
         """The next events to publish; waits for one. What has expired is dropped."""
@@ -106,6 +176,7 @@ class Outbox:
 
     def published(self, batch: Sequence[Queued]) -> None:
         """The service has the events at the head of the queue."""
+        self._gone += len(batch)
         for each in batch:
             self._queue.popleft()
             self.seen.add(each.identity)
@@ -115,6 +186,7 @@ class Outbox:
     def drop(self, queued: Queued, reason: str) -> None:
         """The event at the head of the queue cannot go to the service."""
         self._counts.dropped[reason] += 1
+        self._gone += 1
         self._queue.popleft()
         self._confirm(queued)
 

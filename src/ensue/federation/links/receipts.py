@@ -3,7 +3,8 @@
 Each has a ticket, which counts the destinations that do not have the event yet. Tickets are
 completed in any order and acknowledged in the order in which the events came, since services that
 keep a position know no other. A link that carries no events keeps the latest ones here (`rest`):
-if the gateway that carries them fails, they are still at hand.
+if the gateway that carries them fails, they are still at hand. One that will carry them as soon as
+the gateways agree keeps them all.
 """
 
 from __future__ import annotations
@@ -97,13 +98,15 @@ class Receipts:
         if not self._is_full:
             self.has_room.set()
 
-    def rest(self, incoming: Incoming) -> None:
-        """Keep an event of a link that carries none: another gateway brings it where it is wanted.
+    def rest(self, incoming: Incoming, is_carried_elsewhere: bool) -> None:
+        """Keep an event of a link that carries none, for when it does.
 
-        If that one fails, the event is still here when this link takes its place.
+        Where another gateway brings events on, the latest are enough to go on if that one fails.
         """
         self._resting.append((time.monotonic(), incoming, self.ticket(incoming)))
-        while len(self._resting) > MOST_RESTING or (self._is_full and self._resting):
+        while is_carried_elsewhere and (
+            len(self._resting) > MOST_RESTING or (self._is_full and self._resting)
+        ):
             self._resting.popleft()[2].confirm()
 
     def release(self, before: float) -> None:

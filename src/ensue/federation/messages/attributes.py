@@ -9,6 +9,7 @@ here where its service needs a value. Two attributes are written by gateways: th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from ensue.events.times import parse_time
 
 PRIORITY, EXPIRY, PROXIMITY, KEY = "priority", "expirytime", "proximity", "partitionkey"
 PATH, KIND, ORIGIN = "ensuepath", "ensuekind", "ensueorigin"
+_encoded = msgspec.msgpack.Encoder().encode
 _WRITTEN_BY_GATEWAYS = frozenset({PATH, KIND, ORIGIN})
 
 LOWEST_PRIORITY, USUAL_PRIORITY, HIGHEST_PRIORITY = 0, 4, 9
@@ -88,12 +90,15 @@ def for_sending(event: Event) -> Event:
 
 
 def identity_of(event: Event) -> int:
-    """A number that tells events apart by what their publisher gave them, not by their route."""
+    """A number that tells events apart by what their publisher gave them, not by their route.
+
+    It is the same in every process, so that a gateway knows events again after it was away.
+    """
     # As text, since headers carry an extension's value and not its type.
-    own = tuple(
+    own = [
         (name, str(value).lower() if isinstance(value, bool) else str(value))
         for name, value in sorted(event.extensions.items())
         if name not in _WRITTEN_BY_GATEWAYS
-    )
-    content = msgspec.msgpack.encode(event.data) if event.data is not None else b""
-    return hash((event.source, event.id, event.type, event.time, own, content))
+    ]
+    content = _encoded((event.source, event.id, event.type, event.time, own, event.data))
+    return int.from_bytes(blake2b(content, digest_size=8).digest())

@@ -17,48 +17,44 @@ import heapq
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from operator import itemgetter
+from typing import cast, get_args
 
 from ensue.engine.core.instances.rows import SharedTables
-from ensue.engine.core.instances.rules import Rule, Runner
+from ensue.engine.core.instances.rules import Rule, Runner, SavedForm, fast_key, whole_key
+from ensue.engine.core.saved.machines import from_plain, to_plain
+from ensue.engine.core.saved.rules import damaged, restore_rule, save_rule
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, Ports, Reading, key_of
 from ensue.engine.reference import instance_starter
 from ensue.engine.stream import InstanceStart
+from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.federation.placement.outposts import FEWEST_TO_SWEEP, Following, key_name
+from ensue.federation.placement.outposts import (
+    FEWEST_TO_SWEEP,
+    Following,
+    key_name,
+    restored_readings,
+    saved_readings,
+)
 from ensue.federation.placement.places import (
+    Numbers,
     Place,
     Since,
     output_place,
     timer_place,
 )
 from ensue.federation.placement.planning import PlacedRule
-from ensue.lang.syntax import Correlation
+from ensue.federation.placement.snapshots.saved import SavedArrived, SavedGate, SavedHome
+from ensue.machine.plan import Form
 
 NEVER = -(1 << 62)
 
 Made = list[tuple[Place, Event]]
 SendReset = Callable[[str, str, Since], None]
 """Tells a site, under the name of a key, from where on matches count."""
-
-Starter = Callable[[Correlation, TypeSystem], InstanceStart]
-
-
-def by_the_definitions(correlation: Correlation, types: TypeSystem) -> InstanceStart:  # noqa: ARG001
-    """Instances of the reference engine."""
-    return instance_starter(correlation)
-
-
-def by_tables(correlation: Correlation, types: TypeSystem) -> InstanceStart:
-    """Instances of the step engine."""
-    return Rule(correlation, types, SharedTables(), count()).starter
-
-
-ENGINES: Mapping[str, Starter] = {"reference": by_the_definitions, "step": by_tables}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +84,17 @@ class Gate:
             each.starts.is_blank(NEVER if each.window is None else now - each.window)
             for each in self.followings.values()
         )
+
+    def saved(self) -> SavedGate:
+        followings = {site: each.saved() for site, each in self.followings.items()}
+        return SavedGate(followings, saved_readings(self.waiting))
+
+    def restore(self, saved: SavedGate) -> None:
+        if saved.followings.keys() != self.followings.keys():
+            raise damaged("a gate waits for other sites")
+        for site, each in saved.followings.items():
+            self.followings[site].restore(each)
+        self.waiting = restored_readings(saved.waiting)
 
     def open_until(self) -> int | None:
         """Up to which time an open gate stays open, if nothing comes; None for ever."""
@@ -124,12 +131,15 @@ class Home:
         self.rule = rule
         self._ports = Ports(rule.correlation, types)
         self._types = types
-        self._start = ENGINES[engine](rule.correlation, types)
+        self._tables = None if engine == "reference" else self._made_tables(None)
+        self._start: InstanceStart = (
+            instance_starter(rule.correlation) if self._tables is None else self._tables.starter
+        )
         self._send_reset = send_reset
         self._keys: dict[Key, KeyState] = {}
         self._alarms: list[tuple[int, int, int, KeyState]] = []
         self._arrived: list[tuple[Place, int, Place, Arrived]] = []
-        self._count = count()
+        self._count = Numbers()
         self._window = rule.correlation.clauses.within
         self._voids = frozenset(port.name for port in rule.correlation.clauses.unless)
         self._last: tuple[Place | None, int] = (None, 0)
@@ -186,14 +196,19 @@ class Home:
         outputs = Outputs(self.rule.name, key, bool(clauses.by), self._types)
         self._sweep(reading.time)
         instance = self._start(self._ports.timers, outputs, reading.time)
+        state = self._keys[key] = KeyState(key_name(key), instance, self._gate())
+        return state
+
+    def _made_tables(self, form: SavedForm | None) -> Rule:
+        return Rule(self.rule.correlation, self._types, SharedTables(), Numbers(), form)
+
+    def _gate(self) -> Gate | None:
         followings = {
             site: Following.of(part, self.rule)
             for site, part in self.rule.parts.items()
             if part.needed is not None
         }
-        state = KeyState(key_name(key), instance, Gate(followings) if followings else None)
-        self._keys[key] = state
-        return state
+        return Gate(followings) if followings else None
 
     def _read_at_gate(
         self, state: KeyState, gate: Gate, arrived: Arrived, reading: Reading
@@ -227,6 +242,67 @@ class Home:
             outputs += instance.read(reading)
         gate.waiting.clear()
         return outputs
+
+    # --- snapshots ------------------------------------------------------------------------------
+
+    def saved(self) -> SavedHome:
+        tables = self._tables
+        if tables is None:
+            raise UsageError("only a site that runs on tables can be saved")
+        tables.instances = {
+            fast_key(key): cast(Runner, state.instance) for key, state in self._keys.items()
+        }
+        rule = save_rule(tables, None, None)
+        tables.instances = {}
+        gates = [
+            None if state.gate is None else state.gate.saved() for state in self._keys.values()
+        ]
+        arrived = [
+            SavedArrived(each.site, each.place, releases, number, each.ports, each.event)
+            for releases, number, _, each in self._arrived
+        ]
+        return SavedHome(
+            machine=None if tables.machine is None else to_plain(tables.machine),
+            rule=rule,
+            gates=gates,
+            fired=[state.fired for state in self._keys.values()],
+            arrived=arrived,
+            last=self._last,
+            count=self._count.following,
+        )
+
+    def restore(self, saved: SavedHome) -> None:
+        """Raises `SnapshotError` if it is of another rule, or damaged."""
+        rule = self.rule.correlation
+        machine = None if saved.machine is None else from_plain(saved.machine, rule)
+        if saved.rule.form not in get_args(Form) or (machine is None) != (
+            saved.rule.form == "memory"
+        ):
+            raise damaged(f"`{self.rule.name}` has a form that there is none of")
+        form = cast(Form, saved.rule.form)
+        tables = self._tables = self._made_tables((form, machine))
+        self._start = tables.starter
+        restore_rule(tables, saved.rule)
+        self._count = Numbers(saved.count)
+        self._last = saved.last
+        instances, tables.instances = tables.instances, {}
+        if not len(instances) == len(saved.gates) == len(saved.fired):
+            raise damaged(f"`{self.rule.name}` has other keys")
+        for (fast, instance), gate, fired in zip(
+            instances.items(), saved.gates, saved.fired, strict=True
+        ):
+            key = whole_key(fast)
+            state = KeyState(key_name(key), instance, self._gate(), fired)
+            if (state.gate is None) != (gate is None):
+                raise damaged(f"`{self.rule.name}` is placed in another way")
+            if state.gate is not None and gate is not None:
+                state.gate.restore(gate)
+            self._keys[key] = state
+            self._arm(state)
+        for each in saved.arrived:
+            arrived = Arrived(each.site, each.place, each.releases, each.ports, each.event)
+            entry = (each.releases, each.number, each.place, arrived)
+            heapq.heappush(self._arrived, entry)
 
     # --- what was forgotten ---------------------------------------------------------------------
 

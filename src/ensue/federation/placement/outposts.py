@@ -13,13 +13,15 @@ come late, or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from ensue.engine.core.saved.rules import damaged
 from ensue.engine.ports import Key, Ports, Reading
 from ensue.events.event import Event
 from ensue.federation.placement.places import ALWAYS, Place, Since
 from ensue.federation.placement.planning import Part, PlacedRule
+from ensue.federation.placement.snapshots.saved import SavedFollowing, SavedHeld, SavedReading
 from ensue.federation.placement.starts import Starts
 
 FEWEST_TO_SWEEP = 1024
@@ -57,6 +59,13 @@ class Following:
     def reset(self, since: Since) -> None:
         self.since = max(self.since, since)
 
+    def saved(self) -> SavedFollowing:
+        return SavedFollowing(self.starts.saved(), self.since)
+
+    def restore(self, saved: SavedFollowing) -> None:
+        self.starts.restore(saved.starts)
+        self.since = saved.since
+
 
 def key_name(key: Key) -> str:
     """A key as text that tells it from all others, at every site; equal numbers are one key."""
@@ -68,6 +77,18 @@ def _plain(value: object) -> object:
 
 
 Waiting = tuple[Place, Reading]
+
+
+def saved_readings(waiting: Iterable[Waiting]) -> list[SavedReading]:
+    return [
+        SavedReading(place, each.ports, each.event)
+        for place, each in waiting
+        if each.event is not None
+    ]
+
+
+def restored_readings(saved: Iterable[SavedReading]) -> list[Waiting]:
+    return [(each.place, Reading(each.event.time, each.ports, each.event)) for each in saved]
 
 
 @dataclass
@@ -119,12 +140,32 @@ class Outpost:
         if held is not None:
             held.following.reset(since)
 
+    def saved(self) -> list[SavedHeld]:
+        return [
+            SavedHeld(key, held.following.saved(), saved_readings(held.waiting), held.last_void)
+            for key, held in self._keys.items()
+        ]
+
+    def restore(self, saved: Iterable[SavedHeld]) -> None:
+        """Raises `SnapshotError` if it is of another rule."""
+        for each in saved:
+            if not self._is_held:
+                raise damaged(f"events of `{self.rule.name}` wait that do not wait any more")
+            held = self._begin(each.key)
+            held.following.restore(each.following)
+            held.waiting = restored_readings(each.waiting)
+            held.last_void = each.last_void
+
+    def _begin(self, key: str) -> Held:
+        assert self._part is not None
+        held = self._keys[key] = Held(Following.of(self._part, self.rule))
+        return held
+
     def _read(self, key: str, place: Place, reading: Reading) -> list[Waiting]:
         held = self._keys.get(key)
         if held is None:
             self._sweep(reading.time)
-            assert self._part is not None
-            held = self._keys[key] = Held(Following.of(self._part, self.rule))
+            held = self._begin(key)
         starts = held.following.starts
         starts.take(place, reading.ports)
         held.waiting.append((place, reading))

@@ -10,6 +10,8 @@ without asking one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 Place = tuple[int, int, int, int, int, int, tuple[int, ...]]
 """Time; timer, event or end; rank or rule; count or key; firing; depth; outputs on the way."""
 
@@ -21,6 +23,17 @@ _TIMER, _EVENT, _END = range(3)
 FIRST: Place = (-(1 << 62), 0, 0, 0, 0, 0, ())
 ALWAYS: Since = (FIRST, 0)
 """Every start counts."""
+
+
+class Numbers(Iterator[int]):
+    """Counts on, and can say from where: `following` is the number that comes next."""
+
+    def __init__(self, following: int = 0) -> None:
+        self.following = following
+
+    def __next__(self) -> int:
+        self.following += 1
+        return self.following - 1
 
 
 def event_place(time: int, rank: int, count: int) -> Place:

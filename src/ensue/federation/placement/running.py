@@ -7,6 +7,7 @@ on their way. Sites need no clock in common but that of their events: `advance` 
 come to a time without an event.
 
 Nothing is sent from here: whoever owns the site takes `parcels()` and brings them over, in order.
+`saved()` is the whole state as plain data, and `restored` a site that goes on from there.
 """
 
 from __future__ import annotations
@@ -14,11 +15,9 @@ from __future__ import annotations
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count
 from operator import itemgetter
-from typing import TypeVar
 
+from ensue.engine.core.saved.rules import damaged
 from ensue.errors import EventError
 from ensue.events.conformance import conform
 from ensue.events.event import Event
@@ -28,55 +27,17 @@ from ensue.federation.placement.fields import Fields, joined, projected
 from ensue.federation.placement.homes import Arrived, Home, Made, SendReset
 from ensue.federation.placement.outposts import Outpost
 from ensue.federation.placement.parcels import Carried, Load, Parcel, Reset
-from ensue.federation.placement.places import FIRST, Place, end_of, event_place
+from ensue.federation.placement.places import FIRST, Numbers, Place, end_of, event_place
 from ensue.federation.placement.planning import PlacedRule, Placement
+from ensue.federation.placement.snapshots.saved import SavedQueued, SavedSite
+from ensue.federation.placement.traffic import Known, Outgoing, Received
 from ensue.lang.syntax import EventPort
-
-T = TypeVar("T")
-
-MOST_KNOWN = 10_000
-"""How many events that have gone over a link are known at both of its ends."""
-
-
-class Known(dict[Place, T]):
-    """Events that have lately gone over a link, by their places, the oldest first.
-
-    Both ends of a link see the same events in the same order, and so know and forget the same.
-    """
-
-    def note(self, place: Place, value: T) -> None:
-        self.pop(place, None)
-        self[place] = value
-        if len(self) > MOST_KNOWN:
-            del self[next(iter(self))]
-
-
-@dataclass
-class Outgoing:
-    """What waits for one other site. An event that several rules let go at once goes once."""
-
-    loads: dict[Place, tuple[Event, list[Carried]]] = field(default_factory=dict)
-    resets: list[Reset] = field(default_factory=list)
-    numbers: count[int] = field(default_factory=count)
-    marks: tuple[Place, dict[str, Place]] | None = None
-    known: Known[Fields] = field(default_factory=Known)
-
 
 Queued = tuple[Place, int, Event, list[str]]
 """An event before an outpost: its place, a number in the order of arrival, the ports it matches."""
 
 MOST_EARLY = 10_000
 """How many parcels may come before one that is still on its way."""
-
-
-@dataclass
-class Received:
-    """The parcels of one other site: the number of the next, and those that came before it."""
-
-    instance: str
-    number: int
-    early: dict[int, Parcel] = field(default_factory=dict)
-    known: Known[Event] = field(default_factory=Known)
 
 
 class SiteRun:
@@ -89,12 +50,12 @@ class SiteRun:
         self, placement: Placement, name: str, engine: str = "step", instance: str = ""
     ) -> None:
         self.placement = placement
-        self._instance = instance
+        self.instance = instance
         self.site = placement.sites[name]
         self._types = placement.library.types
         self._mark: Place = FIRST
         self._time: int | None = None
-        self._events = count()
+        self._events = Numbers()
         self._outgoing: dict[str, Outgoing] = defaultdict(Outgoing)
         self._received: dict[str, Received] = {}
         self.sent: Counter[tuple[str, str]] = Counter()
@@ -111,7 +72,7 @@ class SiteRun:
             if rules[rule].home == name
         }
         self._queued: dict[str, list[Queued]] = {rule: [] for rule in self._outposts}
-        self._numbers = count()
+        self._numbers = Numbers()
         self._readers = self._readers_of_types()
         self._marks: dict[str, tuple[Place, Mapping[str, Place]]] = {}
         """What each other site has marked, and for which rules another place."""
@@ -136,6 +97,55 @@ class SiteRun:
             each: [r for r, fed in self._local_feeders.items() if fed and rules[r].home == each]
             for each in placement.sites.names
         }
+
+    # --- snapshots ------------------------------------------------------------------------------
+
+    def saved(self) -> SavedSite:
+        """Everything that a site of this placement goes on from; what it shares is not changed
+        before it is written."""
+        queued = {
+            rule: [SavedQueued(*each) for each in queue] for rule, queue in self._queued.items()
+        }
+        return SavedSite(
+            instance=self.instance,
+            mark=self._mark,
+            time=self._time,
+            events=self._events.following,
+            numbers=self._numbers.following,
+            outgoing={site: each.saved() for site, each in self._outgoing.items()},
+            received={site: each.saved() for site, each in self._received.items()},
+            outposts={rule: each.saved() for rule, each in self._outposts.items()},
+            homes={rule: each.saved() for rule, each in self._homes.items()},
+            queued=queued,
+            marks={site: (mark, dict(marks)) for site, (mark, marks) in self._marks.items()},
+            done=self._done,
+            busy=sorted(self._busy),
+            sent=[(*what, number) for what, number in self.sent.items()],
+        )
+
+    @classmethod
+    def restored(cls, placement: Placement, name: str, saved: SavedSite) -> SiteRun:
+        """The site again, in another process. Raises `SnapshotError` if it is of other rules."""
+        run = cls(placement, name, instance=saved.instance)
+        if run._outposts.keys() != saved.outposts.keys() or run._homes.keys() != saved.homes.keys():
+            raise damaged("the site has other rules")
+        run._mark, run._time = saved.mark, saved.time
+        run._events, run._numbers = Numbers(saved.events), Numbers(saved.numbers)
+        run._outgoing.update((site, Outgoing.restored(o)) for site, o in saved.outgoing.items())
+        run._received.update((site, Received.restored(r)) for site, r in saved.received.items())
+        for rule, outpost in run._outposts.items():
+            outpost.restore(saved.outposts[rule])
+        for rule, home in run._homes.items():
+            home.restore(saved.homes[rule])
+        for rule, queue in saved.queued.items():
+            entries = [(each.place, each.number, each.event, each.ports) for each in queue]
+            heapq.heapify(entries)
+            run._queued[rule] = entries
+        run._marks.update(saved.marks)
+        run._done = dict(saved.done)
+        run._busy = set(saved.busy)
+        run.sent = Counter({(site, what): number for site, what, number in saved.sent})
+        return run
 
     # --- in -------------------------------------------------------------------------------------
 
@@ -263,7 +273,7 @@ class SiteRun:
             parcel = Parcel(
                 self.site.name,
                 receiver,
-                self._instance,
+                self.instance,
                 next(going.numbers),
                 loads,
                 tuple(going.resets),

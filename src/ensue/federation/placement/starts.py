@@ -16,7 +16,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 
+from ensue.engine.core.saved.rules import damaged, item_at
 from ensue.federation.placement.places import Place
+from ensue.federation.placement.snapshots.saved import SavedStarts
 from ensue.lang.syntax import Both, Either, Filter, PortRef, Then, Times
 
 
@@ -66,6 +68,35 @@ class Starts:
                     found.add(start.at)
         return found
 
+    def saved(self) -> SavedStarts:
+        """Of ports alone: the starts of all other parts follow from theirs."""
+        numbers: dict[int, int] = {}
+        table: list[tuple[Place, Place | None, list[int]]] = []
+
+        def number(start: Start) -> int:
+            if id(start) not in numbers:
+                before = [number(each) for each in start.before]
+                numbers[id(start)] = len(table)
+                table.append((start.place, start.at, before))
+            return numbers[id(start)]
+
+        ports = [[number(each) for each in port.kept] for port in self._top.ports()]
+        return SavedStarts(table, ports)
+
+    def restore(self, saved: SavedStarts) -> None:
+        """Raises `SnapshotError` if they are of another filter."""
+        table: list[Start] = []
+        for place, at, before in saved.table:
+            if any(not 0 <= each < len(table) for each in before):
+                raise damaged("a start stands on none")
+            table.append(Start(place, at, [table[each] for each in before]))
+        ports = list(self._top.ports())
+        if len(ports) != len(saved.ports):
+            raise damaged("a site holds back for another filter")
+        for port, kept in zip(ports, saved.ports, strict=True):
+            port.kept = [item_at(table, each) for each in kept]
+        self._top.work_out()
+
     def is_blank(self, oldest: int) -> bool:
         """Whether nothing is under way that starts at or after a time."""
         return all(start.place[0] < oldest for start in self._top.starts())
@@ -83,6 +114,16 @@ class _Part(ABC):
 
     def parts(self) -> Sequence[_Part]:
         return ()
+
+    def ports(self) -> Iterator[_Port | _PortTimes]:
+        """The ports of the filter, in its order."""
+        for part in self.parts():
+            yield from part.ports()
+
+    def work_out(self) -> None:
+        """Work the start out from those of the ports below."""
+        for part in self.parts():
+            part.work_out()
 
     def starts(self) -> Iterator[Start]:
         if self.start is not None:
@@ -109,6 +150,18 @@ class _Port(_Part):
         if entry is not None and self._name in ports:
             self.start = Start(entry.place, place, (entry,))
 
+    def ports(self) -> Iterator[_Port | _PortTimes]:
+        yield self
+
+    @property
+    def kept(self) -> Sequence[Start]:
+        """The starts of which all others follow."""
+        return () if self.start is None else (self.start,)
+
+    @kept.setter
+    def kept(self, kept: Sequence[Start]) -> None:
+        self.start = kept[-1] if kept else None
+
 
 class _PortTimes(_Part):
     """`a{n}`: the entries at the last n events, of which the first is the start."""
@@ -125,6 +178,19 @@ class _PortTimes(_Part):
         if entry is not None and self._name in ports:
             self._last.append(Start(entry.place, place, (entry,)))
             self._set_start()
+
+    def ports(self) -> Iterator[_Port | _PortTimes]:
+        yield self
+
+    @property
+    def kept(self) -> Sequence[Start]:
+        return self._last
+
+    @kept.setter
+    def kept(self, kept: Sequence[Start]) -> None:
+        self._last.clear()
+        self._last.extend(kept)
+        self._set_start()
 
     def starts(self) -> Iterator[Start]:
         yield from self._last
@@ -156,6 +222,10 @@ class _Many(_Part):
 
     def forget_before(self, place: Place) -> None:
         super().forget_before(place)
+        self._set_start()
+
+    def work_out(self) -> None:
+        super().work_out()
         self._set_start()
 
     @abstractmethod

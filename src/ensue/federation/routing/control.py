@@ -27,6 +27,7 @@ MOST_HOPS = 64
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 """Of gateways, services and requests; what anybody can say is kept, so it has a bound."""
+MOST_GRANTS = 1_000
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "publish"]
@@ -34,7 +35,12 @@ VERBS: tuple[Verb, ...] = get_args(Verb)
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
-    """Where a gateway stands in the tree, and which statement of it holds."""
+    """Where a gateway stands in the tree, and which statement of it holds.
+
+    `follows` is the vector (root, cost, name) of the gateway that the sender leaves this service
+    to. It is said only once everything that the sender had on its way is where it belongs.
+    `turn` asks for a turn at the service, and `grants` answers others who ask (`routing.turns`).
+    """
 
     gateway: Name
     instance: Name
@@ -42,6 +48,9 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
     cost: Count
     beat: Count
     digest: Annotated[str, msgspec.Meta(max_length=256)] = ""
+    follows: tuple[Name, Count, Name] | None = None
+    turn: Count = 0
+    grants: Annotated[dict[Name, Count], msgspec.Meta(max_length=MOST_GRANTS)] = {}
 
 
 class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):

@@ -1,8 +1,9 @@
 """What a gateway keeps in a file: requests made while it ran, and what its neighbours had stated.
 
 A gateway that comes back goes on with both, so that events which waited for it find their way
-before its neighbours have spoken. Without a file nothing is kept. A file that cannot be read is
-begun anew.
+before its neighbours have spoken. One that was told to stop also leaves which events its services
+had, by identity: what it could not acknowledge any more comes again. Without a file nothing is
+kept. A file that cannot be read is begun anew.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Kept(msgspec.Struct):
 
     requests: list[tuple[str, str]] = []
     stated: dict[str, list[Stated]] = {}
+    seen: dict[str, list[int]] = {}
 
 
 class Memory:
@@ -36,6 +38,11 @@ class Memory:
         stated = [(service, each) for service, all_ in self._kept.stated.items() for each in all_]
         return list(self._kept.requests), stated
 
+    @property
+    def seen(self) -> Mapping[str, Sequence[int]]:
+        """Identities of events that services had when the gateway was told to stop."""
+        return self._kept.seen
+
     def add(self, service: str, wanted: str) -> None:
         if (service, wanted) not in self._kept.requests:
             self._kept.requests.append((service, wanted))
@@ -44,9 +51,14 @@ class Memory:
         if (service, wanted) in self._kept.requests:
             self._kept.requests.remove((service, wanted))
 
-    def save(self, stated: Mapping[str, Sequence[Stated]]) -> None:
+    def save(
+        self,
+        stated: Mapping[str, Sequence[Stated]],
+        seen: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
         if self._path is None:
             return
+        self._kept.seen = {} if seen is None else {key: list(each) for key, each in seen.items()}
         self._kept.stated = {service: list(each) for service, each in stated.items()}
         fresh = self._path.with_name(f"{self._path.name}.new")
         with suppress(OSError):

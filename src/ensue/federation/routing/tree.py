@@ -6,6 +6,12 @@ it reaches the root best, and at every service one gateway is designated, the on
 root. The other links rest. What is left is a tree, so that between two services there is one way.
 A gateway keeps only what its neighbours last said.
 
+A link that the tree gives to this gateway is `active`, and carries events once it is `open`. Views
+differ for a moment whenever something has changed, and events must not take two ways meanwhile. So
+all links but the one towards the root close when the own vector changes, and a link opens when
+every gateway at its service says that it follows just this vector (the proposals and agreements of
+IEEE 802.1w). A gateway that was heard before the link was new has to be heard again first.
+
 The root counts a beat on, which the others pass on with what they say. Of a root that is gone the
 beat stands still, and after `patience` seconds nobody believes in it. A gateway that comes back
 sooner takes its place again, and nothing has moved.
@@ -14,10 +20,14 @@ sooner takes its place again, and nothing has moved.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ensue.federation.routing.control import Hello
 
+Vector = tuple[str, int, str]
+"""The root that a gateway believes in, how far away it is, and the name of the gateway."""
+MOST_HOPS = 64
+"""Of a root that is gone, gateways tell each other longer and longer ways: such a way is none."""
 MOST_NEIGHBOURS = 1_000
 """Gateways that are known at one service. Names can be made up."""
 MOST_ROOTS = 10_000
@@ -31,9 +41,10 @@ class Neighbour:
     cost: int
     gateway: str
     heard: float
+    follows: Vector | None = None
 
     @property
-    def vector(self) -> tuple[str, int, str]:
+    def vector(self) -> Vector:
         return self.root, self.cost, self.gateway
 
 
@@ -47,11 +58,19 @@ class Tree:
         self.towards_root = ""
         """The service through which the root is reached; none at the root itself."""
         self.active = frozenset(services)
+        self.open: frozenset[str] = frozenset()
+        """The links that carry events; each is active."""
         self._services = tuple(self.active)
         self._patience = patience
         self._heard: dict[str, dict[str, Neighbour]] = {each: {} for each in self._services}
         self._beats: dict[str, tuple[int, float]] = {}
         self._own_beat = 0
+        self._awaited: dict[str, dict[str, float]] = {each: {} for each in self._services}
+        """Gateways that must be heard before a link opens, and until when they are waited for."""
+
+    @property
+    def vector(self) -> Vector:
+        return self.root, self.cost, self.name
 
     def hear(self, service: str, hello: Hello, now: float) -> bool:
         """Take in what a neighbour says; tell whether the gateway is new at the service."""
@@ -63,15 +82,17 @@ class Tree:
                 return False
         if hello.root not in self._beats and len(self._beats) >= MOST_ROOTS:
             self._forget_roots(now)
-        known[hello.gateway] = Neighbour(hello.root, hello.cost, hello.gateway, now)
+        known[hello.gateway] = Neighbour(hello.root, hello.cost, hello.gateway, now, hello.follows)
+        self._awaited[service].pop(hello.gateway, None)
         beat, _ = self._beats.get(hello.root, (-1, now))
         if hello.beat > beat:
             self._beats[hello.root] = hello.beat, now
         return is_new
 
     def settle(self, now: float) -> bool:
-        """Find the active links anew; tell whether anything has changed."""
+        """Find the active links anew; tell whether anything has changed. None opens by this."""
         before = self.root, self.cost, self.towards_root, self.active
+        vector, towards_root = self.vector, self.towards_root
         own = (self.name, 0, self.name, "")
         offers = [
             (each.root, each.cost + 1, each.gateway, service)
@@ -79,13 +100,17 @@ class Tree:
             for each in self._credible(service, now)
         ]
         self.root, self.cost, _, self.towards_root = min([own, *offers])
-        mine = self.root, self.cost, self.name
         self.active = frozenset(
             service
             for service in self._services
             if service == self.towards_root
-            or all(mine < each.vector for each in self._credible(service, now))
+            or all(self.vector < each.vector for each in self._credible(service, now))
         )
+        self.open &= self.active
+        if self.vector != vector:
+            self.open &= {self.towards_root}
+        if self.towards_root != towards_root:
+            self.open -= {towards_root}
         return before != (self.root, self.cost, self.towards_root, self.active)
 
     def beat(self, now_in_milliseconds: int) -> int:
@@ -110,9 +135,46 @@ class Tree:
             if now - each.heard < self._patience
         ]
 
-    def forget(self, service: str) -> None:
-        """The link to a service is new: what was heard there before may be old."""
-        self._heard[service].clear()
+    def follows(self, service: str, now: float) -> Vector | None:
+        """The vector of the gateway that has a service, if that is another one."""
+        vectors = (each.vector for each in self._credible(service, now))
+        best = min(vectors, default=self.vector)
+        return best if best < self.vector else None
+
+    def close(self, service: str, awaited: Iterable[str], now: float) -> None:
+        """The link to a service is new: who is there, and says what, is to be heard again."""
+        self.open -= {service}
+        known = self._heard[service]
+        for name, each in known.items():
+            known[name] = replace(each, follows=None)
+        lately = self.neighbours(service, now)
+        self._awaited[service] = dict.fromkeys((*awaited, *lately), now + self._patience)
+
+    def expect(self, service: str, gateway: str, now: float) -> None:
+        """A gateway is at a service, and has not said its place in the tree yet."""
+        awaited = self._awaited[service]
+        if gateway not in self._heard[service] and len(awaited) < MOST_NEIGHBOURS:
+            awaited.setdefault(gateway, now + self._patience)
+
+    def waits_for(self, service: str, now: float) -> list[str]:
+        """The gateways without whose word a link does not open; of an active one that may, none."""
+        awaited = self._awaited[service].items()
+        missing = {name for name, until in awaited if now < until}
+        if service != self.towards_root:
+            missing |= {
+                name
+                for name in self.neighbours(service, now)
+                if self._heard[service][name].follows != self.vector
+            }
+        return sorted(missing)
+
+    def has_company(self, service: str) -> bool:
+        """Whether another gateway has ever been heard at a service."""
+        return bool(self._heard[service])
+
+    def carry(self, service: str) -> None:
+        """Events go over a link from now on."""
+        self.open |= {service} & self.active
 
     def _forget_silent(self, service: str, now: float) -> None:
         for name in [
@@ -137,7 +199,7 @@ class Tree:
         found = []
         for each in self._heard[service].values():
             _, moved = self._beats.get(each.root, (0, 0.0))
-            is_heard = now - each.heard < self._patience
+            is_heard = now - each.heard < self._patience and each.cost < MOST_HOPS
             if is_heard and (each.root == self.name or now - moved < self._patience):
                 found.append(each)
         return found

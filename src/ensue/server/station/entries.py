@@ -32,7 +32,7 @@ KINDS: Final = {name: kind for kind, name in KIND_NAMES.items()}
 # that the garbage collector need not look at them.
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
+class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One row of the journal. `body` is the event as JSON; of a `TIME`, its microseconds as text.
 
     An output also has the library and the correlation that it comes from, its key and its id. A

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Self
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
@@ -27,9 +28,18 @@ from ensue.events.times import datetime_of
 from ensue.library import Library
 from ensue.spark.batch.events import EncodedEventJob
 from ensue.spark.batch.job import BatchOptions, Job
-from ensue.spark.batch.opening import PLAIN, Input, Reading, open_files, paths_of, unread_types
+from ensue.spark.batch.opening import (
+    PLAIN,
+    Input,
+    ObservedCounts,
+    Reading,
+    open_files,
+    paths_of,
+    unread_types,
+)
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.batch.unkeyed_counts import CountedOutputs
+from ensue.spark.failures import FAILURES
 from ensue.spark.sql.conformance import conforms
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.output_lines import LINES_DDL, PACKED_DDL, join_lines, pack_tables
@@ -234,9 +244,12 @@ def _counts(job: Job) -> Mapping[str, Any]:
     return {**found.asDict(), "events": found["total"] - found["rejected"]}
 
 
-def _observed_counts(observed: Observation | DataFrame) -> Mapping[str, Any]:
-    if isinstance(observed, Observation):
-        return observed.get
+def _observed_counts(observed: ObservedCounts | DataFrame) -> Mapping[str, Any]:
+    if isinstance(observed, ObservedCounts):
+        with suppress(*FAILURES):
+            if known := observed.observation.get:
+                return known
+        observed = observed.again
     found: dict[str, Any] = observed.collect()[0].asDict()
     return found
 

@@ -42,9 +42,14 @@ def csv_header(lines: DataFrame, where: str, given: Given) -> tuple[tuple[str, .
     cells = content_of(name, text, given)
     if cells.header is not None:
         return cells.header, cells
+    if not first.strip() and any(each.strip() for each in head):
+        raise UsageError(
+            f"the first line of `{name}` is blank, where executors look for the names of columns:"
+            " take it out, or choose another engine"
+        )
     if not first.strip():
         raise UsageError(f"{where} is empty: the first line of a CSV file names its columns")
-    return header_names(first, cells.delimiter), cells
+    return header_names(first, cells.delimiter, name), cells
 
 
 def mapped_names(header: Sequence[str], mapping: UserMapping) -> tuple[str, ...]:

@@ -77,6 +77,17 @@ PLAIN = Reading()
 
 
 @dataclass(frozen=True)
+class ObservedCounts:
+    """Counts that come with a query; `again` counts in a pass of its own, where they did not.
+
+    Of a query that turns out to have no rows, Spark may leave out the step that observes.
+    """
+
+    observation: Observation
+    again: DataFrame
+
+
+@dataclass(frozen=True)
 class Input:
     """The files of a run.
 
@@ -88,7 +99,7 @@ class Input:
     files: int
     events: DataFrame
     rejected: RejectedRecords | None = None
-    observed: Observation | DataFrame | None = None
+    observed: ObservedCounts | DataFrame | None = None
     is_encoded: bool = False
     rows: DataFrame | None = None
     held: DataFrame | None = None
@@ -407,7 +418,7 @@ def _numbers_before(
 def _encoded(
     kept: DataFrame,
     rejected: RejectedRecords,
-    observed: Observation | DataFrame,
+    observed: ObservedCounts | DataFrame,
     files: int,
     held: DataFrame | None = None,
 ) -> Input:
@@ -423,7 +434,7 @@ def _encoded(
 
 def _counted(
     records: DataFrame, library: CheckedLibrary, in_a_join: bool
-) -> tuple[Observation | DataFrame, DataFrame]:
+) -> tuple[ObservedCounts | DataFrame, DataFrame]:
     """The records, counted while they are read; in one more pass where they come from a join.
 
     Spark does not observe the side of a join that it finds it need not read.
@@ -443,7 +454,8 @@ def _counted(
     if in_a_join:
         return records.agg(*counts), records
     observed = Observation()
-    return observed, records.observe(observed, *counts)
+    counted = ObservedCounts(observed, records.agg(*counts))
+    return counted, records.observe(observed, *counts)
 
 
 def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> list[Column]:

@@ -8,6 +8,8 @@ Parquet files whose statistics say that they have no nulls.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 
@@ -16,6 +18,7 @@ from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
 from ensue.spark.batch.job import Job
+from ensue.spark.failures import FAILURES
 from ensue.spark.plan import Group
 from ensue.spark.sql.scan import Scan
 from ensue.spark.worker.tasks import UNKEYED_COUNT
@@ -50,9 +53,12 @@ class CountedOutputs:
 
     def add_to(self, counts: Counts) -> None:
         if self._observation is not None:
-            told = self._observation.get
+            told: Mapping[str, int | None] = {}
+            # Of a query that turns out to have no rows, Spark may leave out the step that observes.
+            with suppress(*FAILURES):
+                told = self._observation.get
             for number, name in enumerate(self._by_workers):
-                counts.without_key[name] += told[str(number)] or 0
+                counts.without_key[name] += told.get(str(number)) or 0
         for group in self._in_sql:
             for row in _counts_of_group(self._job, group).collect():
                 counts.without_key[row["source"]] += int(row["id"])

@@ -7,7 +7,6 @@ lines by `whole_files`.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -18,6 +17,7 @@ from ensue.engine.timing.jumps import far_problem
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
+from ensue.events.singly import CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.worker.event_rows import BEGIN, REACH, read_event, write_event
@@ -42,15 +42,14 @@ Record = Event | Rejected | None
 """A record, or None for a blank line."""
 
 
-def header_names(line: bytes, delimiter: str = ",") -> tuple[str, ...]:
-    """The names in the first line of a file of CSV."""
-    text = first_line(line).decode(errors="replace")
-    return tuple(name.strip() for name in next(csv.reader([text], delimiter=delimiter), []))
+def header_names(line: bytes, delimiter: str, name: str) -> tuple[str, ...]:
+    """The names in the first line of a file of CSV. Raises `UsageError` if it has none."""
+    return tuple(CsvRecords([first_line(line) + b"\n"], delimiter).header(name))
 
 
 def check_header(line: bytes, names: Sequence[str], delimiter: str) -> None:
     """Raises `UsageError` for a file whose columns are not those of the first file."""
-    given = header_names(line, delimiter)
+    given = header_names(line, delimiter, "one of the files")
     if given != tuple(names):
         found = ", ".join(f"`{name}`" for name in given)
         raise UsageError(

@@ -348,6 +348,14 @@ def plain_text(array: pa.Array) -> pa.Array:
     return array if pa.types.is_string(array.type) else array.cast(pa.string())
 
 
+def accepted_types(types: TypeSystem, name: str) -> Mask:
+    """Whether each declared type is that type or below it; the last place is for all others."""
+    accepted = np.zeros(len(types.types) + 1, np.bool_)
+    below = set(types.subtypes(name))
+    accepted[:-1] = [each in below for each in types.types]
+    return accepted
+
+
 def present_codes(codes: npt.NDArray[np.int32], count: int) -> Mask:
     """For each of so many types whether a row has it; -1 is the code of any other type."""
     present = np.zeros(count + 1, np.bool_)

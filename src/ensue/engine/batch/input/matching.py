@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.batches import Batch, accepted_types
 from ensue.engine.batch.input.column import Rows, marked
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.core.jit import compiled
 from ensue.engine.core.numbering import IntegerNumbers, Numbers
 from ensue.engine.core.rule_table import Symbols
+from ensue.engine.ports import key_names
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.tree import (
@@ -108,13 +109,12 @@ class Matcher:
         words = (self.size + WORD - 1) // WORD
         self._is_wide = words > 1
         self.no_bits: Any = np.empty((0, words) if self._is_wide else 0, self._dtype)
-        names = list(types.types)
-        shape = (len(names) + 1, words) if self._is_wide else len(names) + 1
+        type_count = len(types.types) + 1
+        shape = (type_count, words) if self._is_wide else type_count
         self._by_type: Any = np.zeros(shape, self._dtype)
         self._accepted = []
         for bit, port in enumerate(self._ports):
-            accepted = np.zeros(len(names) + 1, np.bool_)
-            accepted[[names.index(name) for name in types.subtypes(port.type)]] = True
+            accepted = accepted_types(types, port.type)
             self._accepted.append(accepted)
             word = self._word(self._by_type, bit)
             word[accepted] |= self._dtype(1 << bit % WORD)
@@ -124,10 +124,7 @@ class Matcher:
         """For each way in which ports ask for their key: the names, and the bits of those ports."""
         groups: dict[tuple[str, ...], int] = {}
         for bit, port in enumerate(self._ports):
-            names = tuple(
-                key.name if isinstance(key, CommonKey) else dict(key.parts)[port.name]
-                for key in correlation.clauses.by
-            )
+            names = key_names(correlation, port)
             groups[names] = groups.get(names, 0) | 1 << bit
         return list(groups.items())
 

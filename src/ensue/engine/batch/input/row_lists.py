@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.batches import Batch, accepted_types
 from ensue.engine.batch.input.column import Mask, marked
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.input.matching import port_tests
@@ -63,10 +63,7 @@ class RowLists:
 
     def _rows_of_type(self, batch: Batch, name: str) -> Mask:
         if name not in self._accepted:
-            names = list(self._types.types)
-            accepted = np.zeros(len(names) + 1, np.bool_)
-            accepted[[names.index(each) for each in self._types.subtypes(name)]] = True
-            self._accepted[name] = accepted
+            self._accepted[name] = accepted_types(self._types, name)
         return batch.rows_of_types(self._accepted[name])
 
     def of(self, batch: Batch) -> Sequence[RowNumbers]:

@@ -7,7 +7,7 @@ are encoded one by one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -55,40 +55,32 @@ def batch_lines(outputs: BatchOutputs, only: str | None = None) -> pa.Array:
     lines = outputs.ordered_texts([lines_of(made) for made in outputs.made])
     if only is None:
         return lines
-    names = outputs.ordered_texts([correlations_of(made) for made in outputs.made])
+    names = outputs.ordered_texts([_of_outputs(made, _group_correlations) for made in outputs.made])
     return lines.filter(pc.equal(names, only))
 
 
 def lines_of(made: Made | MadeInTurn) -> pa.Array:
     """The lines of outputs, in their order."""
+    return _of_outputs(made, _group_lines)
+
+
+def _of_outputs(
+    made: Made | MadeInTurn, of_group: Callable[[ColumnGroup | EventGroup], pa.Array]
+) -> pa.Array:
+    """Texts of outputs, in their order; `of_group` makes the texts of one group."""
     if isinstance(made, MadeInTurn):
-        parts = [lines_of(part) for part in made.parts if len(part)]
+        return joined_texts([_of_outputs(part, of_group) for part in made.parts if len(part)])
+    parts = [of_group(group) for group in made.groups]
+    if len(parts) < 2:
         return joined_texts(parts)
-    if not made.groups:
-        return pa.array([], pa.string())
-    parts = [_group_lines(group) for group in made.groups]
-    if len(parts) == 1:
-        return parts[0]
     order = np.argsort(np.concatenate([group.places for group in made.groups]), kind="stable")
     return Texts.of(joined_texts(parts)).take(order)
 
 
-def correlations_of(made: Made | MadeInTurn) -> pa.Array:
-    """The correlation of each output, in their order."""
-    if isinstance(made, MadeInTurn):
-        return joined_texts([correlations_of(part) for part in made.parts if len(part)])
-    if not made.groups:
-        return pa.array([], pa.string())
-    parts = [
-        group.provenance["correlation"]
-        if isinstance(group, ColumnGroup)
-        else pa.array([each.extensions["correlation"] for each in group.made], pa.string())
-        for group in made.groups
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    order = np.argsort(np.concatenate([group.places for group in made.groups]), kind="stable")
-    return Texts.of(joined_texts(parts)).take(order)
+def _group_correlations(group: ColumnGroup | EventGroup) -> pa.Array:
+    if isinstance(group, ColumnGroup):
+        return group.provenance["correlation"]
+    return pa.array([each.extensions["correlation"] for each in group.made], pa.string())
 
 
 def _group_lines(group: ColumnGroup | EventGroup) -> pa.Array:

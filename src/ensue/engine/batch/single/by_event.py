@@ -15,11 +15,13 @@ from typing import cast
 import msgspec
 import numpy as np
 
+from ensue.engine.batch.input.batches import accepted_types
 from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.output.remembered import events_of
 from ensue.engine.batch.paths import Path
+from ensue.engine.core.instances.linked import LinkedFilter
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
 from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
@@ -72,11 +74,10 @@ class EventCorrelation:
         self._readings = count(1)
         self._fired = 0
         self._clock: int | None = None
-        names = list(types.types)
-        self._wanted = np.zeros(len(names) + 1, np.bool_)
+        self._wanted = np.zeros(len(types.types) + 1, np.bool_)
         for port in correlation.ports:
             if isinstance(port, EventPort):
-                self._wanted[[names.index(name) for name in types.subtypes(port.type)]] = True
+                self._wanted |= accepted_types(types, port.type)
 
     @property
     def machine(self) -> Machine | None:
@@ -152,8 +153,12 @@ class EventCorrelation:
             if instance is None:
                 instance = self._rule.begin(fast_key(key), reading.time)
                 made += instance.start(reading)
-            made += instance.read(reading)
             instance.last_read = next(self._readings)
+            if isinstance(instance, LinkedFilter):
+                mask = instance.facts.mask_of(reading.ports)
+                made += instance.step(mask, reading.time, (instance.last_read, event))
+            else:
+                made += instance.read(reading)
             self._alarms.arm(None, self._number, instance)
         return made
 

@@ -31,6 +31,7 @@ class BranchedFacts(LinkedFacts):
         self._correlation, self._types = correlation, types
         self._is_keyed = bool(correlation.clauses.by)
         self.ports = parts[0].ports
+        self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
         self.parts = parts
 
     def may_begin(self, mask: int) -> bool:

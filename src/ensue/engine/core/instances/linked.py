@@ -1,5 +1,8 @@
 """Filters that relate events along a chain, `a ; (b + c) ; d`, with the latest match of each part.
 
+A part may also have alternatives, `(a | b) ; c`: then it differs from trigger to trigger which
+ports are bound and which labels are active.
+
 In come events by the mask of their ports; out come outputs. A key holds the latest match up to
 each place of the chain (`links`): no other event can matter to a rule without aggregates. Whether
 a match is in the window is asked of its first event; at a trigger, and where `unless` says so, a
@@ -8,16 +11,18 @@ key forgets by letting go of these matches.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, reduce
+from operator import or_
+from typing import Any, NamedTuple
 
-from ensue.engine.core.instances.firing import IN_LIST, Firing, Noted
+from ensue.engine.core.instances.firing import IN_LIST, Firing, Noted, Run
 from ensue.engine.core.instances.keys import Facts, FastKey, KeyInstance, whole_key
 from ensue.engine.core.instances.windows import BEGINS, NOTHING, FirstMove
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import Held, having_of
-from ensue.engine.core.relating.links import Linked, Match, Read, chain_of
+from ensue.engine.core.relating.links import GroupLinks, Linked, Match, Read, chain_of
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
@@ -46,6 +51,14 @@ class Taken:
 
 LinkedRow = dict[int, Taken]
 
+
+class Choice(NamedTuple):
+    """`having` and what a trigger does, as functions over the events of places."""
+
+    having: Held | None
+    fire: Run
+
+
 NO_LASTS: list[Linked | None] = []
 """What keys of rules share that need no last events by themselves."""
 
@@ -60,26 +73,43 @@ class LinkedFacts(Facts):
         self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
         self.width = len(self.ports)
         self.bits = [self._bit_of[port] for port in form.places]
-        self.chain = chain_of(form.groups, self._bit_of)
+        self.chain = chain_of(form.groups, self._bit_of, form.either)
         self.window = form.window
         self.binds_last = form.bind == "last"
         self.forgets = form.keep == "none"
         self.keeps_last = form.keep == "last"
         self.unless = self.mask_of(form.unless)
-        labels = frozenset(each.label for each in labels_in(correlation.branches))
-        places = tuple(range(len(form.places)))
-        fired = Fired(0, labels, places)
-        named = dict(enumerate(form.places))
-        firing = Firing(correlation, types, fired, named, IN_LIST)
-        self.fire = firing.quickly or firing.run
-        self.having: Held | None = None
-        if correlation.clauses.having is not None:
-            names = {
-                port.name: types.attributes(port.type)
-                for port in correlation.ports
-                if isinstance(port, EventPort)
-            }
-            self.having = having_of(correlation.clauses.having, form.places, names)
+        self.labels = frozenset(each.label for each in labels_in(correlation.branches))
+        self._names = {
+            port.name: types.attributes(port.type)
+            for port in correlation.ports
+            if isinstance(port, EventPort)
+        }
+        self._places = form.places
+        self.choosing = {label: self.mask_of(frozenset(ports)) for label, ports in form.choosing}
+        self.chooses = bool(form.either)
+        self.notes_lasts = (self.binds_last and not self.chooses) or bool(self.choosing)
+        self._choices: dict[tuple[tuple[bool, ...], frozenset[str]], Choice] = {}
+        every = (True,) * len(form.places)
+        self.having, self.fire = self.choice(every, self.labels)
+
+    def choice(self, is_bound: tuple[bool, ...], labels: frozenset[str]) -> Choice:
+        """What is asked and done at a trigger with events in some places, and active labels.
+
+        What it is given are the events of these places.
+        """
+        known = self._choices.get((is_bound, labels))
+        if known is None:
+            ports = [port for port, here in zip(self._places, is_bound, strict=True) if here]
+            fired = Fired(0, labels, tuple(range(len(ports))))
+            named = dict(enumerate(ports))
+            firing = Firing(self._correlation, self._types, fired, named, IN_LIST)
+            having = self._correlation.clauses.having
+            known = self._choices[is_bound, labels] = Choice(
+                None if having is None else having_of(having, ports, self._names),
+                firing.quickly or firing.run,
+            )
+        return known
 
     def outputs(self, key: FastKey) -> Outputs:
         return Outputs(self._correlation.name, whole_key(key), self._is_keyed, self._types)
@@ -89,7 +119,12 @@ class LinkedFacts(Facts):
 
     def may_begin(self, mask: int) -> bool:
         """Whether an event does anything to a key that has not started."""
-        return bool(mask & self.chain.masks[0])
+        # A label is active by any event that is remembered, also from before its place is reached.
+        return bool(mask & (self.chain.masks[0] | self._choosing_mask))
+
+    @cached_property
+    def _choosing_mask(self) -> int:
+        return reduce(or_, self.choosing.values(), 0)
 
     # --- what is known of masks, once an event of each has come ---------------------------------
 
@@ -135,7 +170,7 @@ class LinkedFacts(Facts):
             for place in lasts:
                 held.lasts[place] = linked
 
-        return take_last if self.binds_last else take
+        return take_last if self.notes_lasts else take
 
     # --- one key --------------------------------------------------------------------------------
 
@@ -144,7 +179,7 @@ class LinkedFacts(Facts):
         """How many events a key has at most; None where there is no such number."""
         # Up to each place of the chain the latest match, of one event more than the one before.
         places = len(self.bits)
-        return places * (places + 1) // 2
+        return places * (places + 1) // 2 + (places if self.choosing else 0)
 
     def instance(
         self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
@@ -181,7 +216,9 @@ class LinkedFilter(KeyInstance):
         self.facts: LinkedFacts = facts
         self.row = facts.row
         self.links = facts.chain.links()
-        self.lasts: list[Linked | None] = [None] * len(facts.bits) if facts.binds_last else NO_LASTS
+        self.lasts: list[Linked | None] = (
+            [None] * len(facts.bits) if facts.notes_lasts else NO_LASTS
+        )
 
     def branches(self) -> Sequence[LinkedFilter]:
         """The branches of the filter; this is the only one."""
@@ -201,21 +238,23 @@ class LinkedFilter(KeyInstance):
         linked: Any = (noted[0] << facts.width | mask, noted[1])
         read = facts.reads.get(mask) or facts.learn(mask)
         match: Any = read(self.links, linked)
-        if facts.binds_last:
+        if facts.notes_lasts:
             self._note_last(mask, linked)
         made: list[Event] = []
         if match is not None and (
             facts.window is None or facts.chain.begun(match) >= time - facts.window
         ):
-            if facts.binds_last:
+            having, fire = facts.having, facts.fire
+            if facts.chooses:
+                match, having, fire = self._chosen(match, time)
+            elif facts.binds_last:
                 match = self.lasts
-            having = facts.having
             if having is None or having(match):
                 said = self._said
                 outputs = said if said.__class__ is Outputs else self.outputs
-                made = facts.fire(outputs, match, time, linked[1].id)
+                made = fire(outputs, match, time, linked[1].id)
                 if facts.forgets:
-                    self.links.forget()
+                    self._forget()
                     return made
                 if facts.keeps_last:
                     self._forget_before(mask, linked)
@@ -223,10 +262,37 @@ class LinkedFilter(KeyInstance):
             self._forget_before(mask, linked)
         return made
 
+    def _chosen(self, match: Match, time: int) -> tuple[list[Linked], Held | None, Run]:
+        """The events that are bound where a part of the chain has alternatives, and what follows.
+
+        The latest match has one event of alternatives; by themselves, ports stand for their last
+        events, as far as these lie in their stretches.
+        """
+        facts = self.facts
+        edge = -math.inf if facts.window is None else time - facts.window
+        bound: Sequence[Linked | None] = match
+        if facts.binds_last:
+            assert isinstance(self.links, GroupLinks), "alternatives are a group"
+            bound = self.links.alive(edge)
+        labels = facts.labels
+        if facts.choosing:
+            lasts = zip(self.lasts, facts.bits, strict=True)
+            come = sum({bit for each, bit in lasts if each is not None and each[1].time >= edge})
+            labels -= {label for label, mask in facts.choosing.items() if not mask & come}
+        having, fire = facts.choice(tuple([each is not None for each in bound]), labels)
+        return [each for each in bound if each is not None], having, fire
+
+    def _forget(self) -> None:
+        self.links.forget()
+        if self.facts.choosing:
+            self.lasts = [None] * len(self.lasts)
+
     def _forget_before(self, mask: int, linked: Linked) -> None:
         """Forget all but an event that was read."""
-        self.links.forget()
+        self._forget()
         self.facts.reads[mask](self.links, linked)
+        if self.facts.choosing:
+            self._note_last(mask, linked)
 
     def _note_last(self, mask: int, linked: Linked) -> None:
         for place, bit in enumerate(self.facts.bits):
@@ -236,6 +302,8 @@ class LinkedFilter(KeyInstance):
     # --- what is remembered ---------------------------------------------------------------------
 
     def is_idle(self, now: int) -> bool:
+        if self.facts.choosing:
+            return not any(self._alive(now))
         begin, window = self.links.latest_begin(), self.facts.window
         return begin is None or (window is not None and begin < now - window)
 
@@ -244,10 +312,15 @@ class LinkedFilter(KeyInstance):
         for match in self.links.all():
             if window is None or now is None or self.facts.chain.begun(match) >= now - window:
                 yield match
+        if self.facts.choosing:
+            edge = -math.inf if window is None or now is None else now - window
+            for last in self.lasts:
+                if last is not None and last[1].time >= edge:
+                    yield (last,)
 
     def readings(self, now: int | None) -> list[Reading]:
         """The events that still count, in the order in which they were read."""
-        events = {each[0]: each for match in self._alive(now) for each in match}
+        events = {each[0]: each for match in self._alive(now) for each in match if each is not None}
         return [
             Reading(event.time, frozenset(self.facts.ports_of(number)), event)
             for number, (_, event) in sorted(events.items())
@@ -269,5 +342,5 @@ class LinkedFilter(KeyInstance):
             mask = self.facts.mask_of(reading.ports)
             linked = (number << self.facts.width | mask, reading.event)
             self.facts.chain.reader(mask)(self.links, linked)
-            if self.facts.binds_last:
+            if self.facts.notes_lasts:
                 self._note_last(mask, linked)

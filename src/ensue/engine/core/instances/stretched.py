@@ -98,8 +98,8 @@ class StretchedFacts(LinkedFacts):
             )
         self._scope = scopes_of(form.places, calls, self.binds_first)
         self._pairs = list(enumerate(form.places))
-        self._labels = frozenset(each.label for each in labels_in(correlation.branches))
-        self._statements = statements_with(correlation, self._labels)
+        self.labels = frozenset(each.label for each in labels_in(correlation.branches))
+        self._statements = statements_with(correlation, self.labels)
         if assigned_aggregates(correlation):
             self.fire = self._fire_computed
 
@@ -128,7 +128,7 @@ class StretchedFacts(LinkedFacts):
         """Put out values that are computed from aggregates."""
         found = in_order(bound_events(self._pairs, held, self.binds_first))
         bound = {port: reading_of(noted) for port, noted in found.items()}
-        trigger = Trigger(time, event_id, self._labels, bound)
+        trigger = Trigger(time, event_id, self.labels, bound)
         scope = self._scope(held)
         made: list[Event] = []
         for statement in self._statements:

@@ -9,8 +9,9 @@ that all labels are active at a trigger, and a port's last event always lies in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
@@ -26,6 +27,7 @@ from ensue.lang.expressions.rewriting import replaced
 from ensue.lang.syntax import (
     Both,
     Correlation,
+    Either,
     EventPort,
     Filter,
     FilterCorrelation,
@@ -91,6 +93,10 @@ class Form:
     action: Action
     after: int | None = None
     """The time of a `timeout` behind the chain, at which it triggers."""
+    either: tuple[int, ...] = ()
+    """The groups of which one port is enough, `(a | b) ; c`. There are none in columns."""
+    choosing: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Labels inside of such a group: each with the ports of which one has to have come."""
 
     @property
     def places(self) -> tuple[str, ...]:
@@ -160,8 +166,12 @@ def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form
         raise NotInProgramError(f"it relates events of more than {MOST_PORTS} ports")
     clauses = correlation.clauses
     chain, after = _waiting(correlation.branches[0])
-    groups, rounds = _groups(chain)
+    found, rounds = _groups(chain)
+    groups = tuple(group.ports for group in found)
+    either = tuple(number for number, group in enumerate(found) if group.is_either)
     asked = _asked(correlation, ports, types)
+    if either and (in_columns or asked or clauses.bind == "first"):
+        raise NotInProgramError("it relates events by `|`")
     if in_columns:
         _check_in_columns(correlation, asked)
     if after is not None and (asked or rounds > 1 or clauses.bind == "first" or not in_columns):
@@ -188,6 +198,8 @@ def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form
         condition,
         _action(correlation, slots, list(asked)),
         after,
+        either,
+        tuple(choice for group in found if group.is_either for choice in group.labels),
     )
 
 
@@ -204,32 +216,65 @@ def _waiting(x: Filter) -> tuple[Filter, int | None]:
     return x, None
 
 
-def _groups(x: Filter) -> tuple[Groups, int]:
+class _Group(NamedTuple):
+    """The ports of a group, and whether one of them is enough; then also the labels inside."""
+
+    ports: tuple[str, ...]
+    is_either: bool = False
+    labels: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+def _groups(x: Filter) -> tuple[list[_Group], int]:
     """The groups of a chain, and how often its only port has to come, if that is very often."""
     body = _unlabelled(x)
     if isinstance(body, Times) and body.count > MOST_PLACES:
         repeated = _unlabelled(body.body)
         if isinstance(repeated, PortRef):
-            return ((repeated.name,),), body.count
-    groups = tuple(_chain(body))
-    if sum(len(group) for group in groups) > MOST_PLACES:
+            return [_Group((repeated.name,))], body.count
+    groups = _chain(body)
+    if sum(len(group.ports) for group in groups) > MOST_PLACES:
         raise NotInProgramError(f"it relates events at more than {MOST_PLACES} places")
     return groups, 1
 
 
-def _chain(x: Filter) -> list[tuple[str, ...]]:
+def _chain(x: Filter) -> list[_Group]:
     match x:
         case Labelled(_, body):
             return _chain(body)
         case PortRef() | Both():
-            return [_together(x)]
+            return [_Group(_together(x))]
+        case Either():
+            ports = tuple(dict.fromkeys(_alternatives(x)))
+            return [_Group(ports, len(ports) > 1, tuple(_choosing(x)))]
         case Then(parts):
             return [group for part in parts for group in _chain(part)]
         case Times(body, count):
             if count > MOST_PLACES:
                 raise NotInProgramError(f"it relates events at more than {MOST_PLACES} places")
             return _chain(body) * count
-    raise NotInProgramError(_why_not(x))
+    raise NotInProgramError("it relates events by `timeout`")
+
+
+def _alternatives(x: Filter) -> list[str]:
+    match x:
+        case PortRef(name):
+            return [name]
+        case Labelled(_, body):
+            return _alternatives(body)
+        case Either(parts):
+            return [port for part in parts for port in _alternatives(part)]
+    raise NotInProgramError("it relates events by `|`")
+
+
+def _choosing(x: Filter) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The labels inside of alternatives, each with the ports that it stands for."""
+    match x:
+        case Labelled(label, body):
+            yield label, tuple(_alternatives(body))
+            yield from _choosing(body)
+        case Either(parts):
+            for part in parts:
+                yield from _choosing(part)
 
 
 def _together(x: Filter) -> tuple[str, ...]:
@@ -241,10 +286,6 @@ def _together(x: Filter) -> tuple[str, ...]:
         case Both(parts):
             return tuple(dict.fromkeys(port for part in parts for port in _together(part)))
     raise NotInProgramError("it relates events where `;` or `|` stands inside of `+`")
-
-
-def _why_not(x: Filter) -> str:
-    return f"it relates events by `{'|' if 'Either' in type(x).__name__ else 'timeout'}`"
 
 
 def _unlabelled(x: Filter) -> Filter:

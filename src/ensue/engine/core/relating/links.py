@@ -4,15 +4,16 @@ In come events of one key by the mask of their ports; out goes the match that an
 chain of single ports, `a ; b ; c`, holds the latest match up to each place as a tuple, which the
 next place goes on from. In a chain of groups, `(a + b) ; c`, each place has its last event and the
 latest match of the groups before it; the latest match of a group has the last event of each of its
-places, and of what came before it that of its earliest event. An event is first put behind what was
-there before it, from the last group to the first, so that it never follows itself.
+places, and of what came before it that of its earliest event. Of alternatives, `(a | b) ; c`, it
+has the last event of any. An event is first put behind what was there before it, from the last
+group to the first, so that it never follows itself.
 
 What a match is good for (the window, `having`, what is forgotten) is asked by `instances.linked`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -24,7 +25,8 @@ from ensue.events.event import Event
 Linked = tuple[int, Event]
 """An event of a match: when it was read and, in the lowest bits of that, the mask of its ports."""
 
-Match = tuple[Linked, ...]
+Match = tuple[Linked | None, ...]
+"""The events of places. An alternative that was not chosen has none."""
 Read = Callable[[Any, Linked], Match | None]
 """Takes an event into the links of a key; says which match of the whole chain it completes."""
 
@@ -36,6 +38,7 @@ class Chain:
     bits: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
     masks: tuple[int, ...]
+    either: frozenset[int] = frozenset()
 
     @cached_property
     def is_of_ports(self) -> bool:
@@ -66,20 +69,23 @@ class Chain:
         """The time of the first event of a match, or of its part up to some place."""
         first = self.groups[0]
         if len(first) == 1:
-            return match[0][1].time
-        return min(event.time for _, event in match[: len(first)])
+            begin = match[0]
+            assert begin is not None, "a group of one port has its event"
+            return begin[1].time
+        return min(each[1].time for each in match[: len(first)] if each is not None)
 
     def links(self) -> Links:
         """What a key holds that has read nothing."""
         return PortLinks(self.no_matches) if self.is_of_ports else GroupLinks(self)
 
 
-def chain_of(groups: Groups, bit_of: Mapping[str, int]) -> Chain:
+def chain_of(groups: Groups, bit_of: Mapping[str, int], either: Iterable[int] = ()) -> Chain:
     places, numbers = [port for group in groups for port in group], iter(range(1 << 16))
     return Chain(
         tuple(bit_of[port] for port in places),
         tuple(tuple(next(numbers) for _ in group) for group in groups),
         tuple(sum({bit_of[port] for port in group}) for group in groups),
+        frozenset(either),
     )
 
 
@@ -140,7 +146,8 @@ class PortLinks(Links, list["Match | None"]):
     def latest_begin(self) -> int | None:
         # What goes on from a first event has begun with this one or before it.
         first = self[0] if self else None
-        return None if first is None else first[0][1].time
+        begin = None if first is None else first[0]
+        return None if begin is None else begin[1].time
 
 
 class GroupLinks(Links):
@@ -162,23 +169,45 @@ class GroupLinks(Links):
         for number in range(last, -1, -1):
             if not mask & chain.masks[number]:
                 continue
-            before = self._latest(chain.groups[number - 1]) if number else ()
+            before = self._latest(number - 1) if number else ()
             if before is None:
                 continue
             for place in chain.groups[number]:
                 if mask & chain.bits[place]:
                     held[place] = (before, linked)
             if number == last:
-                found = self._latest(chain.groups[number])
+                found = self._latest(number)
         return found
 
-    def _latest(self, group: tuple[int, ...]) -> Match | None:
+    def _latest(self, number: int) -> Match | None:
         """The latest match up to a group, if there is one."""
+        group = self._chain.groups[number]
+        if number in self._chain.either:
+            return self._latest_of(group)
         places = [each for place in group if (each := self._held[place]) is not None]
         if len(places) < len(group):
             return None
         before, _ = min(places, key=_when)
         return (*before, *(linked for _, linked in places))
+
+    def _latest_of(self, group: tuple[int, ...]) -> Match | None:
+        """The latest match of alternatives: of the last event, and of the left one of its ports."""
+        found, chosen = None, -1
+        for place in group:
+            held = self._held[place]
+            if held is not None and (found is None or held[1][0] > found[1][0]):
+                found, chosen = held, place
+        if found is None:
+            return None
+        return (*found[0], *(found[1] if place == chosen else None for place in group))
+
+    def alive(self, edge: float) -> list[Linked | None]:
+        """The last event of each place whose match begins at a time or later."""
+        begun = self._chain.begun
+        return [
+            held[1] if held is not None and begun((*held[0], held[1])) >= edge else None
+            for held in self._held
+        ]
 
     def all(self) -> Iterator[Match]:
         return ((*held[0], held[1]) for held in self._held if held is not None)

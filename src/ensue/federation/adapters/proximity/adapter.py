@@ -55,6 +55,7 @@ class ProximityAdapter(Adapter):
         encodings=("structured",),
         applies=(PROXIMITY,),
         protection=("that of the carrier",),
+        is_carried=True,
     )
     options_type = ProximityOptions
 

@@ -4,15 +4,25 @@ A stream keeps its entries; the gateway has a consumer group of its own there, w
 far it has acknowledged, and `recall` looks at the end of the stream. An entry has one field `event`
 with the JSON. Pub/sub keeps nothing: who is away misses what is sent. Control messages go over
 pub/sub in both kinds.
+
+The client library reads an answer line by line, which takes as long as all else that a gateway does
+with an event. So a script at the server hands over many entries as one text (MessagePack), once the
+first has been waited for, and another adds many at once; where scripts are not allowed, entries
+come and go one by one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ensue.errors import LinkError, UsageError
 from ensue.events.cloudevents import encode
@@ -37,6 +47,7 @@ redis: Any = driver("redis.asyncio", "redis")
 exceptions: Any = driver("redis.exceptions", "redis")
 
 FIELD = b"event"
+_NO_SCRIPTS = re.compile("no permissions|unknown command", re.IGNORECASE)
 MOST_AT_ONCE = 1000
 TRANSIT_KEPT = 100_000
 """Entries that the stream of events in transit keeps, and how many a look back shows."""
@@ -44,6 +55,21 @@ RECALLED = 5000
 _SECONDS_TO_CONNECT = 10
 _MILLISECONDS_TO_WAIT = 500
 _SCHEMES = ("redis", "rediss", "unix")
+_READ_MANY = """
+local found = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', ARGV[3],
+    'STREAMS', KEYS[1], KEYS[2], '>', '>')
+return found and cmsgpack.pack(found) or false
+"""
+_ADD_MANY = """
+for number = 2, #ARGV do
+    if ARGV[1] == '' then
+        redis.call('XADD', KEYS[1], '*', 'event', ARGV[number])
+    else
+        redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 'event', ARGV[number])
+    end
+end
+"""
+_packed = msgspec.msgpack.Decoder(list[tuple[str, list[tuple[str, list[str] | None]]]])
 
 
 class RedisOptions(ProtectedOptions, frozen=True, kw_only=True):
@@ -165,6 +191,7 @@ class StreamAdapter(RedisAdapter):
         self._streams = {service.address: False, service.transit_address: True}
         self._is_listening = asyncio.Event()
         self._pending: dict[str, str] = {}
+        self._reads_many = self._adds_many = True
 
     async def listen(self, wanted: Sequence[Filter]) -> None:
         if self._is_listening.is_set():
@@ -198,9 +225,10 @@ class StreamAdapter(RedisAdapter):
         await self._is_listening.wait()
         while self._is_listening.is_set():
             where = self._pending or dict.fromkeys(self._streams, ">")
+            most = 1 if self._reads_many and not self._pending else MOST_AT_ONCE
             try:
                 answer = await self._client.xreadgroup(
-                    self._group, "gateway", where, MOST_AT_ONCE, block=_MILLISECONDS_TO_WAIT
+                    self._group, "gateway", where, most, block=_MILLISECONDS_TO_WAIT
                 )
             except exceptions.ResponseError as error:
                 if not self._is_listening.is_set():
@@ -211,9 +239,39 @@ class StreamAdapter(RedisAdapter):
             entries = list(answer.items() if isinstance(answer, dict) else answer)
             found = [pair for stream, groups in entries for pair in self._found(stream, groups)]
             if found:
-                return found
+                return found + (await self._read_many() if most == 1 else [])
         await asyncio.sleep(0)
         return []
+
+    async def _read_many(self) -> list[Incoming]:
+        """The entries that are there already."""
+        try:
+            packed = await self._client.eval(
+                _READ_MANY, len(self._streams), *self._streams, self._group, "gateway", MOST_AT_ONCE
+            )
+        except exceptions.ConnectionError as error:
+            raise broken(self.service, "cannot read", error) from None
+        except exceptions.RedisError:
+            # Not everybody may run scripts, or the group was just ended.
+            self._reads_many = False
+            return []
+        if packed is None:
+            return []
+        try:
+            answer = _packed.decode(packed)
+        except (msgspec.MsgspecError, UnicodeError):
+            # An entry is no text. All of them have been handed out, and come again one by one.
+            self._reads_many = False
+            self._pending = dict.fromkeys(self._streams, "0")
+            return []
+        found = []
+        for name, entries in answer:
+            for entry, fields in entries:
+                pairs = dict(zip(fields[::2], fields[1::2], strict=True)) if fields else {}
+                body = pairs.get(FIELD.decode())
+                given = None if body is None else body.encode()
+                found.append(incoming(given, (name, entry), self._streams[name]))
+        return found
 
     async def acknowledge(self, tokens: Sequence[Any]) -> None:
         async with self._client.pipeline(transaction=False) as pipeline:
@@ -225,13 +283,26 @@ class StreamAdapter(RedisAdapter):
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         service = self.service
+        for in_transit, group in groupby(outgoing, key=attrgetter("in_transit")):
+            bodies = [encode(each.event) for each in group]
+            if in_transit:
+                await self._add(service.transit_address, TRANSIT_KEPT, bodies)
+            else:
+                await self._add(service.address, self._options.longest, bodies)
+
+    async def _add(self, stream: str, longest: int | None, bodies: list[bytes]) -> None:
+        if self._adds_many:
+            try:
+                added = self._client.eval(_ADD_MANY, 1, stream, longest or "", *bodies)
+                await self._do("cannot publish", added)
+                return
+            except LinkError as error:
+                if not _NO_SCRIPTS.search(str(error)):
+                    raise
+                self._adds_many = False
         async with self._client.pipeline(transaction=False) as pipeline:
-            for each in outgoing:
-                entry = {FIELD: encode(each.event)}
-                if each.in_transit:
-                    pipeline.xadd(service.transit_address, entry, maxlen=TRANSIT_KEPT)
-                else:
-                    pipeline.xadd(service.address, entry, maxlen=self._options.longest)
+            for body in bodies:
+                pipeline.xadd(stream, {FIELD: body}, maxlen=longest)
             await self._do("cannot publish", pipeline.execute())
 
     async def recall(self) -> list[Event]:

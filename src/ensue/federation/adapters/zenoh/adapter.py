@@ -1,8 +1,9 @@
 """Events to and from Zenoh.
 
-`address` is a key. Peers meet at the place that `url` names (`zenoh://HOST:PORT`): whoever comes
-first listens there, the others connect. Nothing is kept for who is away. The library works in
-threads, which hand over to the loop.
+`address` is a key. Peers meet at the place that `url` names (`zenoh://HOST:PORT`, `zenohs://` over
+TLS): whoever comes first listens there, the others connect. So every peer is server and client, and
+its certificate is for both. Nothing is kept for who is away. The library works in threads, which
+hand over to the loop.
 """
 
 from __future__ import annotations
@@ -12,15 +13,15 @@ import contextlib
 import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from ensue.errors import UsageError
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
     Incoming,
-    Options,
     Outgoing,
+    ProtectedOptions,
     Service,
     broken,
     driver,
@@ -34,14 +35,19 @@ zenoh: Any = driver("zenoh", "zenoh")
 
 BINDING = Binding("ce-")
 _SECONDS_TO_SPREAD = 0.3
+_TRANSPORTS = {"zenoh": "tcp", "zenohs": "tls"}
 
 
-class ZenohOptions(Options, frozen=True, kw_only=True):
-    """`connect` and `listen` are endpoints in Zenoh's own words, such as `tcp/10.0.0.1:7447`."""
+class ZenohOptions(ProtectedOptions, frozen=True, kw_only=True):
+    """`connect` and `listen` are endpoints in Zenoh's own words, such as `tcp/10.0.0.1:7447`.
+
+    `users` is a file of lines `user:password`: others who connect must be one of them.
+    """
 
     connect: tuple[str, ...] = ()
     listen: tuple[str, ...] = ()
     scouting: bool = False
+    users: str | None = None
 
 
 class ZenohAdapter(Adapter):
@@ -53,6 +59,7 @@ class ZenohAdapter(Adapter):
         survives_restart=False,
         recalls=False,
         pushes_down="the key of `address`",
+        protection=("TLS", "user and password", "client certificate"),
     )
     options_type = ZenohOptions
 
@@ -137,28 +144,56 @@ class ZenohAdapter(Adapter):
 
     def _config(self) -> Any:
         place = urlsplit(self.service.url)
-        if place.scheme != "zenoh":
+        if place.scheme not in _TRANSPORTS:
             raise UsageError(
-                f"service `{self.service.name}`: its address is to begin with `zenoh://`"
+                f"service `{self.service.name}`: its address is to begin with `zenoh://`, or with"
+                " `zenohs://` for TLS"
             )
+        transport = _TRANSPORTS[place.scheme]
+        meeting = place.netloc.rpartition("@")[2]
         connect, listen = list(self._options.connect), list(self._options.listen)
-        if place.netloc:
-            connect.append(f"tcp/{place.netloc}")
-            listen = listen or [f"tcp/{place.netloc}", "tcp/127.0.0.1:0"]
+        if meeting:
+            connect.append(f"{transport}/{meeting}")
+            listen = listen or [f"{transport}/{meeting}", f"{transport}/127.0.0.1:0"]
         config = zenoh.Config()
-        settings = {
+        settings: dict[str, Any] = {
             "mode": "peer",
             "connect/endpoints": connect,
-            "listen/endpoints": listen or ["tcp/127.0.0.1:0"],
+            "listen/endpoints": listen or [f"{transport}/127.0.0.1:0"],
             "listen/exit_on_failure": False,
             "connect/exit_on_failure": False,
             "connect/timeout_ms": 1000,
             "scouting/multicast/enabled": self._options.scouting,
             "scouting/gossip/enabled": True,
         }
-        for name, value in settings.items():
+        for name, value in (settings | self._protection(place)).items():
             config.insert_json5(name, json.dumps(value))
         return config
+
+    def _protection(self, place: SplitResult) -> dict[str, Any]:
+        """Certificates and credentials, in the words of Zenoh."""
+        options, found = self._options, {}
+        if place.scheme == "zenohs":
+            if options.certificate is None or options.key is None or options.authority is None:
+                raise UsageError(
+                    f"service `{self.service.name}`: a peer over TLS needs `authority`,"
+                    " `certificate` and `key`: others connect to it as it does to them"
+                )
+            found = {
+                "root_ca_certificate": options.authority,
+                "listen_certificate": options.certificate,
+                "listen_private_key": options.key,
+                "connect_certificate": options.certificate,
+                "connect_private_key": options.key,
+                "enable_mtls": True,
+                "verify_name_on_connect": options.verify,
+            }
+        user = options.user or (place.username and unquote(place.username))
+        password = options.password or (place.password and unquote(place.password))
+        known = {"user": user, "password": password, "dictionary_file": options.users}
+        return {f"transport/link/tls/{name}": value for name, value in found.items()} | {
+            f"transport/auth/usrpwd/{name}": value for name, value in known.items() if value
+        }
 
     def _hand(self, take: Any, *given: Any) -> None:
         if self._loop is not None:

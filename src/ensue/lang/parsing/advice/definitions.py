@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ensue.lang.diagnostics import close_match
-from ensue.lang.parsing.advice.mistake import Mistake
+from ensue.lang.parsing.advice.mistake import LONGEST_HEAD, Mistake
 
 _RULE_WORDS = frozenset({"correlation", "ecl", "rule", "pattern", "query"})
 _IMPORTS = frozenset({"import", "include", "use", "using", "require"})
@@ -33,7 +33,7 @@ _COMMENT = "a comment begins with `//`, or stands between `/*` and `*/`"
 
 def file_name(mistake: Mistake) -> str | None:
     """The path of a library where its text is expected."""
-    path = mistake.text.strip()
+    path = mistake.text.strip() if len(mistake.text) < LONGEST_HEAD else ""
     if re.fullmatch(r"[\w./\\: -]+\.(?:cor|ensue)", path):
         return f'this is the name of a file: `ensue.load("{path}")` reads it'
     return None

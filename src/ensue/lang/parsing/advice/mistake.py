@@ -13,6 +13,10 @@ _PORT_LIST = re.compile(r"\b(?:correlation|ecl)\s+\w+\s*\(")
 _PORT = re.compile(r"(?:^|,)\s*(?P<type>[A-Za-z_]\w*)\s+(?P<name>[A-Za-z_]\w*)")
 
 
+LONGEST_HEAD = 2000
+"""A text may be megabytes long and have a hundred mistakes; hints look at so many characters."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """What was found at a place, and the terminals and words that could have stood there."""
@@ -48,17 +52,22 @@ class Mistake:
         return bool(self.accepted & {"_EXISTS", "LOGIC"})
 
     @property
+    def head(self) -> str:
+        """The beginning of the definition, as far as any hint looks at it."""
+        return self.text[self.piece.start : min(self.place, self.piece.start + LONGEST_HEAD)]
+
+    @property
     def output_type(self) -> str:
         """The output type of the definition, as it is written at its beginning."""
-        found = re.match(r"\s*([A-Za-z_]\w*)", self.text[self.piece.start : self.place])
+        found = re.match(r"\s*([A-Za-z_]\w*)", self.head)
         return found[1] if found else "Type"
 
     @property
     def ports(self) -> dict[str, str]:
         """The types of the ports that are declared before the mistake, by their names."""
-        written = self.text[self.piece.start : self.place]
+        written = self.head
         opened = _PORT_LIST.search(written)
-        listed = re.split(r"\)\s*[^,)]*\Z", written[opened.end() :], maxsplit=1) if opened else [""]
+        listed = re.split(r"\)[^,)]*\Z", written[opened.end() :], maxsplit=1) if opened else [""]
         return {found["name"]: found["type"] for found in _PORT.finditer(listed[0])}
 
     @property

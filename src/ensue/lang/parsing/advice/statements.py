@@ -51,12 +51,12 @@ _EXPRESSIONS = frozenset({"accumulate", "select", "sequential", "parallel", "rep
 
 def ecl(mistake: Mistake) -> str | None:
     """The words of a `correlation` in an `ecl`, and the other way round."""
-    written = mistake.text[mistake.piece.start : mistake.place]
+    head, written = mistake.head, mistake.before
     if re.search(rf"\b({'|'.join(sorted(_EXPRESSIONS))})\s*\{{\s*\Z", written) and (
-        "_PUSH" in mistake.accepted and re.match(r"\s*\w+\s+correlation\b", written)
+        "_PUSH" in mistake.accepted and re.match(r"\s*\w+\s+correlation\b", head)
     ):
         return "this is an expression of an `ecl`: write `Type ecl Name (Type a) { ... }`"
-    if not re.match(r"\s*\w+\s+ecl\b", written) or "{" not in written:
+    if not re.match(r"\s*\w+\s+ecl\b", head) or "{" not in head:
         return None
     if mistake.found == "unless":
         return f"write `do {{ {mistake.word_before} }} unless {{ ... }}`"

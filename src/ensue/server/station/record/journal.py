@@ -309,10 +309,12 @@ class Journal:
 
     def _entries(self, row: tuple[Any, ...]) -> Iterator[Entry]:
         """The entries of a row."""
-        if not isinstance(row[1], int) or not isinstance(row[2], bytes):
+        texts = (each for each in row[3:] if each is not None)
+        are_right = isinstance(row[1], int) and isinstance(row[2], bytes)
+        if not are_right or not all(isinstance(each, str) for each in texts):
             raise self.damaged(f"entry {row[0]} is of no known form")
         if row[1] != RUN:
-            yield self.typed(Entry, [row])[0]
+            yield Entry(*row)
             return
         # JSON has no line ends outside of its texts, where they are escaped.
         bodies = row[2].split(b"\n")

@@ -1,0 +1,1 @@
+"""Gateways beside client libraries: the libraries alone (`clients`), both in turns (`paces`)."""

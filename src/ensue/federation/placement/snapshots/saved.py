@@ -1,0 +1,160 @@
+"""A site as plain data: what its snapshot holds.
+
+The state of a rule at its home is that of a snapshot of one machine (`engine.core.saved`), together
+with what waits before its gates. Here are also the events that wait at outposts, what has gone over
+each link and what is known there, and how far all sites have come. Each part of a running site says
+its own (`saved`), and is put back by `restore`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ensue.engine.core.saved.machines import PlainMachine
+from ensue.engine.core.saved.rules import SavedRule
+from ensue.engine.timing.agreeing import Dissent
+from ensue.errors import SnapshotError
+from ensue.events.event import Event
+from ensue.federation.placement.parcels import Carried, Parcel, Reset
+from ensue.federation.placement.places import Place, Since
+
+FORMAT = "ensue-site"
+VERSION = 1
+
+
+class SavedStarts(msgspec.Struct, array_like=True, frozen=True):
+    """Starts as (place, event, numbers of those before it), and the numbers that ports keep."""
+
+    table: list[tuple[Place, Place | None, list[int]]]
+    ports: list[list[int]]
+
+
+class SavedFollowing(msgspec.Struct, array_like=True, frozen=True):
+    starts: SavedStarts
+    since: Since
+
+
+class SavedReading(msgspec.Struct, array_like=True, frozen=True):
+    place: Place
+    ports: frozenset[str]
+    event: Event
+
+
+class SavedHeld(msgspec.Struct, array_like=True, frozen=True):
+    """What waits at an outpost under one key."""
+
+    key: str
+    following: SavedFollowing
+    waiting: list[SavedReading]
+    last_void: Place | None
+
+
+class SavedGate(msgspec.Struct, array_like=True, frozen=True):
+    followings: dict[str, SavedFollowing]
+    waiting: list[SavedReading]
+
+
+class SavedArrived(msgspec.Struct, array_like=True, frozen=True):
+    site: str
+    place: Place
+    releases: Place
+    number: int
+    ports: frozenset[str]
+    event: Event
+
+
+class SavedHome(msgspec.Struct, frozen=True):
+    """`gates` and `fired` are of the keys of `rule`, in its order."""
+
+    machine: PlainMachine | None
+    rule: SavedRule
+    gates: list[SavedGate | None]
+    fired: list[tuple[int, int]]
+    arrived: list[SavedArrived]
+    last: tuple[Place | None, int]
+    count: int
+
+
+class SavedOutgoing(msgspec.Struct, frozen=True):
+    loads: list[tuple[Place, Event, list[Carried]]]
+    resets: list[Reset]
+    number: int
+    marks: tuple[Place, dict[str, Place]] | None
+    known: list[tuple[Place, frozenset[str] | None]]
+
+
+class SavedReceived(msgspec.Struct, frozen=True):
+    instance: str
+    number: int
+    early: list[Parcel]
+    known: list[tuple[Place, Event]]
+
+
+class SavedQueued(msgspec.Struct, array_like=True, frozen=True):
+    place: Place
+    number: int
+    event: Event
+    ports: list[str]
+
+
+class SavedSite(msgspec.Struct, frozen=True):
+    instance: str
+    mark: Place
+    time: int | None
+    events: int
+    numbers: int
+    outgoing: dict[str, SavedOutgoing]
+    received: dict[str, SavedReceived]
+    outposts: dict[str, list[SavedHeld]]
+    homes: dict[str, SavedHome]
+    queued: dict[str, list[SavedQueued]]
+    marks: dict[str, tuple[Place, dict[str, Place]]]
+    done: dict[str, Place]
+    busy: list[int]
+    sent: list[tuple[str, str, int]]
+
+
+class Attached(msgspec.Struct, frozen=True):
+    """A site at a gateway: what has still to be put in order, and what the gateway has still to
+    pass on, with the number of the first. `placement` tells by a digest of what it is."""
+
+    placement: str
+    site: SavedSite
+    latest: int | None
+    waiting: list[Event]
+    given: list[Event]
+    first_given: int
+    events_read: int = 0
+    dissent: Dissent = msgspec.field(default_factory=Dissent)
+
+
+def write(attached: Attached) -> bytes:
+    """Raises `SnapshotError` if an event holds something that cannot be saved."""
+    try:
+        body = msgspec.msgpack.encode(attached, enc_hook=plain)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise SnapshotError(f"an event holds something that cannot be saved: {error}") from None
+    return msgspec.msgpack.encode((FORMAT, VERSION, hashlib.sha256(body).digest(), body))
+
+
+def read(data: bytes) -> Attached:
+    """Raises `SnapshotError` for what is no snapshot of a site, or is damaged."""
+    try:
+        envelope = msgspec.msgpack.decode(data, type=tuple[str, int, bytes, bytes])
+        kind, version, digest, body = envelope
+        if kind != FORMAT or version != VERSION or hashlib.sha256(body).digest() != digest:
+            raise SnapshotError("the bytes are not those of a site that was saved by this version")
+        return msgspec.msgpack.decode(body, type=Attached)
+    except msgspec.MsgspecError as error:
+        raise SnapshotError(f"the snapshot of the site is damaged: {error}") from None
+
+
+def plain(value: Any) -> Any:
+    """Mappings of any kind, as they are in events, can be written as dictionaries."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise NotImplementedError(f"{type(value).__name__} cannot be saved")
