@@ -453,7 +453,9 @@ def test_what_only_spark_can_reach_is_left_to_it(tmp_path: Path) -> None:
     (tmp_path / "without-ids.csv").write_text("type,time\n")
 
     assert on_spark.is_for_executors(["s3a://bucket/events"])
-    assert on_spark.is_for_executors(["may-*.parquet"])
+    assert on_spark.is_for_executors([str(tmp_path / "*.parquet")])
+    with pytest.raises(UsageError, match="no file matches the pattern"):
+        on_spark.is_for_executors([str(tmp_path / "may-*.parquet")])
     assert on_spark.is_for_executors([str(tmp_path / "one.jsonl")])
     assert on_spark.is_for_executors([str(tmp_path / "one.parquet")])
     assert on_spark.is_for_executors([str(tmp_path / "without-ids.csv")])
