@@ -21,6 +21,7 @@ from typer.testing import CliRunner, Result
 
 import ensue
 from ensue.cli import app, on_spark
+from ensue.errors import UsageError
 from ensue.events.times import format_time
 from ensue.spark.batch.opening import Reading, open_files
 from tests.spark.streaming.sensors import LIBRARY, readings, table
