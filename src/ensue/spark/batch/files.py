@@ -43,6 +43,7 @@ from ensue.spark.failures import FAILURES
 from ensue.spark.sql.conformance import conforms
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.output_lines import LINES_DDL, PACKED_DDL, join_lines, pack_tables
+from ensue.spark.worker.packed_types import FILES_BESIDE_TYPES
 from ensue.spark.worker.remote_call import for_workers
 
 DATE = "ensue_date"
@@ -92,6 +93,7 @@ class FileRun:
             count_unkeyed=True,
         )
         given = open_files(spark, library, paths, format_, reading, jump)
+        options = replace(options, packs_types=given.files < FILES_BESIDE_TYPES)
         if given.is_table:
             # The mapping of lines has been applied where they were read.
             mapping = reading.mapping

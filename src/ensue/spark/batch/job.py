@@ -56,10 +56,11 @@ from ensue.spark.worker.tasks import (
 
 @dataclass(frozen=True)
 class BatchOptions:
-    """The options of `correlate` over a bounded DataFrame, and two for commands and tests.
+    """The options of `correlate` over a bounded DataFrame, and three for commands and tests.
 
     `count_unkeyed` adds rows that say how many events had no key, by rule. `sort_buffer_bytes` is
-    how much of a partition is sorted in memory.
+    how much of a partition is sorted in memory. `packs_types` says that the arrivals leave the bits
+    free which a packed type takes.
     """
 
     until: str | datetime | None = None
@@ -72,6 +73,7 @@ class BatchOptions:
     timezone: str | None = None
     max_jump: JumpLike = None
     count_unkeyed: bool = False
+    packs_types: bool = False
     sort_buffer_bytes: int = SORT_BUFFER_BYTES
 
 
@@ -91,6 +93,7 @@ class Job:
     task: GroupTask
     until: int | None
     arrival: str | None
+    packs_types: bool
     partitions: int | None
     max_jump: float
     python_reasons: tuple[str, ...]
@@ -143,6 +146,7 @@ class Job:
             task,
             None if options.until is None else time_microseconds(options.until),
             options.arrival,
+            options.packs_types or options.arrival is None,
             options.partitions,
             max_jump(loaded.checked, options.max_jump, bounded=True),
             tuple(python_reasons),
@@ -235,7 +239,7 @@ class Job:
     def _packed(self, scan: Scan) -> tuple[str, ...]:
         """The types that are packed as numbers into the column of arrivals, if they can be."""
         by_type = any(name == "type" for name, _ in scan.keys)
-        fits = self.arrival is None and not by_type and can_be_packed(scan.types)
+        fits = self.packs_types and not by_type and can_be_packed(scan.types)
         return scan.types if fits else ()
 
     def _run_events(self, group: Group, task: GroupTask, ddl: str) -> DataFrame:

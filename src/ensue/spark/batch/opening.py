@@ -8,6 +8,7 @@ blocks that come before.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -169,10 +170,7 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
     own_name = sf.element_at(sf.split(_file(), "/"), -1)
     place: Column = sf.monotonically_increasing_id()
     if len(files) < MOST_RANKED:
-        decoded = sf.coalesce(sf.try_url_decode(_file()), _file())
-        path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
-        found = sf.array_position(sf.array(*map(sf.lit, files)), path)
-        rank = sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
+        rank = _rank(files, read.inputFiles())
         place = rank * sf.lit(PLACES_A_FILE) + sf.col("_metadata.row_index")
     arrival = place.cast("bigint").alias(ARRIVAL)
     added = [arrival]
@@ -193,6 +191,32 @@ def _parquet(spark: SparkSession, paths: Sequence[str], reading: Reading) -> Inp
         named = [source.alias("source")]
     events = read.select(*kept, *named, *added)
     return Input(len(files), events, rows=read.select("*", *added))
+
+
+def _rank(files: Sequence[str], spelled: Sequence[str]) -> Column:
+    """The number of the file of a row among all files.
+
+    Each path is known by its code, in every way in which Spark spells it: to decode and compare
+    texts for every row would cost more than a rule.
+    """
+    ranks = {path: rank for rank, path in enumerate(files)}
+    by_code: dict[int, int] = {}
+    for path in spelled:
+        rank = ranks[plain_path(path)]
+        for each in (path, *(SCHEME.sub(rf"\1:{slashes}", path) for slashes in ("/", "///"))):
+            if by_code.setdefault(zlib.crc32(each.encode()), rank) != rank:
+                return _rank_by_text(files)
+    known = sf.array_position(sf.array(*map(sf.lit, by_code)), sf.crc32(_file()))
+    # A code that is not found has the place 0.
+    numbers = sf.array(*map(sf.lit, (len(files), *by_code.values())))
+    return sf.get(numbers, known.cast("int"))
+
+
+def _rank_by_text(files: Sequence[str]) -> Column:
+    decoded = sf.coalesce(sf.try_url_decode(_file()), _file())
+    path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+    found = sf.array_position(sf.array(*map(sf.lit, files)), path)
+    return sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
 
 
 def _column_of_ids(reading: Reading) -> str:

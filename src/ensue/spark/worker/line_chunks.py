@@ -54,6 +54,8 @@ KINDS: Mapping[str, tuple[pa.DataType, str]] = {
     "string": (pa.string(), "string"),
     "timestamp": (_INSTANT, "timestamp"),
 }
+_BLOCK_BYTES = 8_000_000
+"""How many bytes of lines are read at a time. Spark hands over ten thousand lines in a batch."""
 _UNKNOWN = -(2**62)
 """What stands in for the number of a record that is not known: less than any number of a file."""
 
@@ -102,9 +104,22 @@ def read_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
     task = LinesTask(*given)
     reader = LinesReader(task)
     places = LinePlaces(task.files)
+    for batch in _in_large_blocks(batches):
+        yield from reader.read(places.numbered(batch), batch.column("value"))
+
+
+def _in_large_blocks(batches: Batches) -> Batches:
+    """The lines in fewer batches: what a batch costs by itself is that of thousands of lines."""
+    held: list[pa.RecordBatch] = []
+    size = 0
     for batch in batches:
-        if batch.num_rows:
-            yield from reader.read(places.numbered(batch), batch.column("value"))
+        held.append(batch)
+        size += batch.nbytes
+        if size >= _BLOCK_BYTES:
+            yield pa.concat_batches(held)
+            held, size = [], 0
+    if any(each.num_rows for each in held):
+        yield pa.concat_batches(held)
 
 
 @lru_cache(maxsize=16)
