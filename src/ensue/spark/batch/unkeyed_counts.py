@@ -9,7 +9,6 @@ Parquet files whose statistics say that they have no nulls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 
@@ -54,9 +53,12 @@ class CountedOutputs:
     def add_to(self, counts: Counts) -> None:
         if self._observation is not None:
             told: Mapping[str, int | None] = {}
-            # Of a query that turns out to have no rows, Spark may leave out the step that observes.
-            with suppress(*FAILURES):
+            try:
                 told = self._observation.get
+            except FAILURES:
+                # Of a query that turns out to have no rows, Spark may leave out what observes.
+                if counts.outputs:
+                    raise
             for number, name in enumerate(self._by_workers):
                 counts.without_key[name] += told.get(str(number)) or 0
         for group in self._in_sql:
