@@ -249,6 +249,7 @@ def test_a_snapshot_holds_nothing_once_the_clock_has_moved_by_other_events(
     assert len(run.snapshot()) < empty + 600
 
 
+@pytest.mark.usefixtures("sweeping_small_numbers")
 @pytest.mark.parametrize("engine", ["step", "batch"])
 @pytest.mark.parametrize(
     "said", ["a ; timeout(1 h) unless a by k", "a ; timeout(1 h) unless b by k"]

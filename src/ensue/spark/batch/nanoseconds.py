@@ -78,9 +78,15 @@ def with_types(reader: Any, read: st.StructType, elsewhere: Mapping[str, str]) -
 
 
 def schema_here(file: str) -> pa.Schema | None:
-    """The schema of a file of this machine; None for any other."""
+    """The schema of a file of this machine; None for any other, and for what is no Parquet.
+
+    Whether such a file is passed over or named in an error is for its reader to say.
+    """
     path = Path(file.removeprefix("file:"))
-    return pq.read_schema(path) if path.is_file() else None
+    try:
+        return pq.read_schema(path) if path.is_file() else None
+    except (pa.ArrowInvalid, OSError):
+        return None
 
 
 def in_microseconds(number: Column, is_local: bool, zone: str | None) -> Column:

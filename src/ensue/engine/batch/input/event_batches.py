@@ -20,6 +20,9 @@ from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import EventScope
 from ensue.lang.expressions.names import Parts
 
+_BYTES_OF_AN_EVENT = 600
+"""What an event with two attributes was seen to hold, with its columns."""
+
 
 class EventBatch(Batch):
     """Events that are in Python already, each of them conformed."""
@@ -27,6 +30,7 @@ class EventBatch(Batch):
     def __init__(self, events: Sequence[Event], types: TypeSystem) -> None:
         super().__init__()
         self.events = events
+        self.held_bytes = _BYTES_OF_AN_EVENT * len(events)
         self.types = types
         self.times = np.fromiter((event.time for event in events), np.int64, len(events))
 

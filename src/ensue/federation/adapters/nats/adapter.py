@@ -46,7 +46,7 @@ TRANSIT_KEPT = 100_000
 RECALLED = 2000
 _SCHEMES = ("nats", "tls", "ws", "wss")
 _SECONDS_TO_CONNECT = 10
-_SECONDS_TO_ANSWER = 10.0
+_SECONDS_TO_ANSWER = 10
 _SECONDS_TO_ACKNOWLEDGE = 5.0
 _PULLED = 500
 _FAILURES = (errors.Error, OSError, asyncio.TimeoutError)
@@ -123,7 +123,7 @@ class NatsAdapter(Adapter):
                     **{key: value for key, value in given.items() if value is not None},
                 )
                 await self._client.subscribe(service.control_address, cb=self._hear)
-                await self._client.flush()
+                await self._until_read()
         except (*_FAILURES, TimeoutError) as error:
             await self.close()
             # The driver tells the reason apart, and then only that no server is left.
@@ -135,7 +135,7 @@ class NatsAdapter(Adapter):
         for address in (self.service.address, self.service.transit_address):
             made = self._client.subscribe(address, cb=self._receive, pending_bytes_limit=1 << 28)
             self._subscriptions.append(await self._do("cannot subscribe", made))
-        await self._do("cannot subscribe", self._client.flush())
+        await self._do("cannot subscribe", self._until_read())
 
     async def unlisten(self) -> None:
         subscriptions, self._subscriptions = self._subscriptions, []
@@ -143,7 +143,7 @@ class NatsAdapter(Adapter):
             await self._do("cannot unsubscribe", each.unsubscribe())
         if subscriptions:
             # What is published from here on, by whoever, is not for this adapter.
-            await self._do("cannot unsubscribe", self._client.flush())
+            await self._do("cannot unsubscribe", self._until_read())
 
     async def receive(self) -> list[Incoming]:
         return await self._events.take()
@@ -155,14 +155,13 @@ class NatsAdapter(Adapter):
                 "cannot publish",
                 self._client.publish(address, message.body, headers=_headers(message)),
             )
-        # An answer to a ping tells that the server has read what was sent before it.
-        await self._do("cannot publish", self._client.flush(int(_SECONDS_TO_ANSWER)))
+        await self._do("cannot publish", self._until_read())
 
     async def tell(self, message: bytes) -> None:
         await self._do(
             "cannot publish", self._client.publish(self.service.control_address, message)
         )
-        await self._do("cannot publish", self._client.flush(int(_SECONDS_TO_ANSWER)))
+        await self._do("cannot publish", self._until_read())
 
     async def hear(self) -> list[bytes]:
         return await self._control.take()
@@ -182,6 +181,15 @@ class NatsAdapter(Adapter):
                 f" bytes, and the server takes {self._client.max_payload}"
             )
         return service.transit_address if outgoing.in_transit else service.address, message
+
+    async def _until_read(self) -> None:
+        """Return once the server has read all that was sent before.
+
+        An answer to a ping tells that, but the driver writes a ping ahead of what still waits to
+        be written; by the answer, what waited has been written, and a second ping comes behind it.
+        """
+        for _ in range(2):
+            await self._client.flush(_SECONDS_TO_ANSWER)
 
     async def _hear(self, message: Any) -> None:
         self._control.put(message.data)
