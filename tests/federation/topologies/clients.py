@@ -7,6 +7,7 @@ is told by its place there and counts once, where the service has places.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ from ensue.events.event import Event
 from ensue.federation.adapters import adapter_class
 from ensue.federation.adapters.base import ANYTHING, Adapter, Incoming, Outgoing, Service
 from ensue.federation.ending import end
+from ensue.federation.messages.attributes import PATH
 
 _SECONDS_BETWEEN = 0.2
 
@@ -37,6 +39,8 @@ class Client:
             options=found.options_type(**options),
         )
         self.seen: Counter[str] = Counter()
+        self.how: dict[str, list[str]] = {}
+        """Where each event stood, and by which way it came."""
         self._places: set[Any] = set()
         self._adapter: Adapter | None = None
         self._connecting = asyncio.Lock()
@@ -93,7 +97,10 @@ class Client:
             return
         place = _place(self.kind, incoming.token)
         if place is None or place not in self._places:
-            self.seen[incoming.event.id] += 1
+            event = incoming.event
+            self.seen[event.id] += 1
+            told = f"{time.time():.3f} {place} {event.extensions.get(PATH)}"
+            self.how.setdefault(event.id, []).append(told)
         if place is not None:
             self._places.add(place)
 

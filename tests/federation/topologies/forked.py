@@ -17,6 +17,8 @@ from pathlib import Path
 from ensue.federation.adapters import KINDS, adapter_class
 from ensue.federation.serving import serve_gateway
 
+from .tracing import trace
+
 PATIENCE = 60.0
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload([__name__])
@@ -31,7 +33,9 @@ _imported()
 
 
 class Forked:
-    """A gateway over a TOML file."""
+    """A gateway over a TOML file. `is_traced` lets it tell what it does (`tracing`)."""
+
+    is_traced = False
 
     def __init__(self, config: Path) -> None:
         self.config = config
@@ -43,15 +47,22 @@ class Forked:
         return self.errors.read_text("utf-8")
 
     def start(self) -> None:
-        self.errors.write_bytes(b"")
-        made = _context.Process(target=_serve, args=(str(self.config), str(self.errors)))
+        with self.errors.open("ab") as errors:
+            errors.write(f"{time.time():.3f} starts\n".encode())
+        before = self._readies()
+        made = _context.Process(
+            target=_serve, args=(str(self.config), str(self.errors), self.is_traced)
+        )
         made.start()
         self._process = made
         until = time.monotonic() + PATIENCE
-        while "ready" not in self.said.splitlines():
+        while self._readies() == before:
             assert made.exitcode is None, self.said
             assert time.monotonic() < until, f"not ready: {self.said}"
             time.sleep(0.03)
+
+    def _readies(self) -> int:
+        return self.said.splitlines().count("ready")
 
     def stop(self) -> None:
         """SIGTERM: what is on its way arrives first."""
@@ -79,7 +90,9 @@ class Forked:
             assert process.exitcode is not None, f"does not end: {self.said}"
 
 
-def _serve(config: str, errors: str) -> None:
+def _serve(config: str, errors: str, is_traced: bool) -> None:
     with open(errors, "ab") as told:
         os.dup2(told.fileno(), sys.stderr.fileno())
+    if is_traced:
+        trace()
     sys.exit(serve_gateway(config))

@@ -330,7 +330,7 @@ class Story:
                 if self._must_come(each, at) and not client.seen[each.id]
             ]
             more = [
-                f"{each} {times} times"
+                f"{each}: {client.how[each]}"
                 for each, times in client.seen.items()
                 if times > 1 and known[each].origin != at and not self._may_repeat(at)
             ]
@@ -342,7 +342,7 @@ class Story:
             for what, which in (("lost", lost), ("too often", more), ("not asked for", unasked)):
                 if which:
                     kind = self.plan.kinds[at]
-                    found.append(f"`{at}` ({kind}): {what}: {len(which)}, {sorted(which)[:6]}")
+                    found.append(f"`{at}` ({kind}): {what}: {len(which)}, {sorted(which)[:3]}")
         return found
 
     def __str__(self) -> str:

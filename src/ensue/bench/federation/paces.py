@@ -31,11 +31,13 @@ AIM = 0.5
 _SECONDS_TO_START = 60.0
 _SECONDS_OF_A_RUN = 0.7
 """How long the slower client library is to be at work in one run."""
+_APART = 20
+"""Events that go one by one in a round, of which the median counts."""
 _numbers = count(1)
 
 
 def paces(addresses: dict[str, str], effort: Effort) -> Iterator[Figure]:
-    """Three figures for each pair of brokers, in both directions."""
+    """Four figures for each pair of brokers, in both directions."""
     size = effort.size(5_000, 50)
     for source in addresses:
         for target in addresses:
@@ -75,18 +77,20 @@ async def _pace(
             for kind, client in plain.items():
                 alone[kind].append(size / await client.alone(_bodies(size)))
             bridged.append(size / await ends[target].through(_bodies(size), ends[source]))
-        single = [
-            1e3 * await ends[target].through(_bodies(1), ends[source]) for _ in range(repeats)
-        ]
-        direct = [1e3 * await plain[target].alone(_bodies(1)) for _ in range(repeats)]
+        single, added = [], []
+        for _ in range(repeats):
+            direct = await plain[target].one_by_one(_bodies(_APART), plain[target])
+            crossing = await ends[target].one_by_one(_bodies(_APART), ends[source])
+            single.append(1e3 * statistics.median(crossing))
+            added.append(single[-1] - 1e3 * statistics.median(direct))
     slower = [min(pair) for pair in zip(*alone.values(), strict=True)]
     part = [one / other for one, other in zip(bridged, slower, strict=True)]
-    added = statistics.median(single) - statistics.median(direct)
     name = f"{source} to {target}"
     return [
         rate(f"{name}: through a gateway", bridged),
         Figure(f"{name}: of the slower client alone", "x", tuple(part), "higher", AIM),
-        cost(f"{name}: a hop adds", "ms", [max(0.001, added)], note="one event at a time"),
+        cost(f"{name}: one event takes", "ms", single),
+        cost(f"{name}: a hop adds", "ms", added, note="beside one event at the target alone"),
     ]
 
 
