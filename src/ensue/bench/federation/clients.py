@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from ensue.errors import UsageError
 from ensue.federation.adapters.base import driver
@@ -19,24 +18,38 @@ _SECONDS_TO_START = 60.0
 _AT_ONCE = 200
 _numbers = count(1)
 
-T = TypeVar("T")
-Send = Callable[[list[bytes]], Awaitable[None]]
-
 
 @dataclass
-class Reception:
-    """Events that are still to come, how many are asked for at a time, and what is told of them."""
+class Traffic:
+    """Messages that are sent in pieces, and when each piece was sent and each message came."""
 
-    wanted: int
-    most: int
-    listening: asyncio.Event = field(default_factory=asyncio.Event)
-    came: asyncio.Event = field(default_factory=asyncio.Event)
+    bodies: Sequence[bytes]
+    at_once: int = _AT_ONCE
+    pause: float = 0.0
+    sent: list[float] = field(default_factory=list)
+    came: list[float] = field(default_factory=list)
 
-    def has_ended(self, count: int) -> bool:
-        """Events have come; whether these were the last."""
-        self.wanted -= count
-        self.came.set()
-        return self.wanted <= 0
+    async def pieces(self) -> AsyncIterator[Sequence[bytes]]:
+        for begin in range(0, len(self.bodies), self.at_once):
+            if begin and self.pause:
+                await asyncio.sleep(self.pause)
+            self.sent.append(time.perf_counter())
+            yield self.bodies[begin : begin + self.at_once]
+
+    def receive(self, messages: int = 1) -> bool:
+        """Note that messages have come; whether more are to come."""
+        self.came.extend([time.perf_counter()] * messages)
+        return len(self.came) < len(self.bodies)
+
+    @property
+    def seconds(self) -> float:
+        """From the first publication to the last reception."""
+        return self.came[-1] - self.sent[0]
+
+    @property
+    def delays(self) -> list[float]:
+        """Of messages that were sent one by one, the seconds that each was under way."""
+        return [came - sent for sent, came in zip(self.sent, self.came, strict=False)]
 
 
 class Client:
@@ -47,165 +60,108 @@ class Client:
         self._host, _, port = url.rpartition("/")[2].rpartition("@")[2].partition(":")
         self._port = int(port)
 
-    async def alone(self, bodies: list[bytes]) -> float:
-        """Seconds from the first publication to the last reception."""
-        return await self.through(bodies, self)
+    async def alone(self, traffic: Traffic) -> Traffic:
+        """Send messages, and receive them at the same service."""
+        return await self.through(traffic, self)
 
-    async def through(self, bodies: list[bytes], source: Client) -> float:
-        """The same, with the publication at another service."""
-
-        async def all_together(received: asyncio.Task[None], _: asyncio.Event) -> float:
-            begin = time.perf_counter()
-            async with source.sending() as send:
-                await send(bodies)
-            await received
-            return time.perf_counter() - begin
-
-        return await self._receiving(len(bodies), source, all_together)
-
-    async def one_by_one(self, bodies: list[bytes], source: Client) -> list[float]:
-        """Seconds that each event takes, with all connections open and nothing else on the way."""
-
-        async def apart(received: asyncio.Task[None], came: asyncio.Event) -> list[float]:
-            taken = []
-            async with source.sending() as send:
-                for each in bodies:
-                    came.clear()
-                    begin = time.perf_counter()
-                    await send([each])
-                    await came.wait()
-                    taken.append(time.perf_counter() - begin)
-            await received
-            return taken
-
-        return await self._receiving(len(bodies), source, apart, most=1)
-
-    async def _receiving(
-        self,
-        wanted: int,
-        source: Client,
-        work: Callable[[asyncio.Task[None], asyncio.Event], Awaitable[T]],
-        most: int = 500,
-    ) -> T:
-        """Do something while events are received here, `most` of them at a time."""
-        reception = Reception(wanted, most)
-        receive = getattr(self, f"_{self.kind}_in")
-        received = asyncio.create_task(receive(reception))
-        begun = asyncio.create_task(reception.listening.wait())
+    async def through(self, traffic: Traffic, source: Client) -> Traffic:
+        """Send messages at another service, and receive them at this one."""
+        listening = asyncio.Event()
+        received = asyncio.create_task(getattr(self, f"_{self.kind}_in")(traffic, listening))
+        begun = asyncio.create_task(listening.wait())
         try:
             async with asyncio.timeout(SECONDS_TO_CROSS):
                 await asyncio.wait((received, begun), return_when=asyncio.FIRST_COMPLETED)
-                if received.done():
-                    received.result()
-                return await work(received, reception.came)
+                if begun.done():
+                    await getattr(source, f"_{source.kind}_out")(traffic)
+                await received
+                return traffic
         except TimeoutError:
             raise UsageError(
-                f"{wanted} events from `{source.kind}` to `{self.kind}` have not arrived"
-                f" within {SECONDS_TO_CROSS:g} s"
+                f"{len(traffic.bodies)} events from `{source.kind}` to `{self.kind}` have not"
+                f" arrived within {SECONDS_TO_CROSS:g} s"
             ) from None
         finally:
             begun.cancel()
             received.cancel()
 
-    def sending(self) -> AbstractAsyncContextManager[Send]:
-        """A connection, and what publishes events over it."""
-        made: AbstractAsyncContextManager[Send] = getattr(self, f"_{self.kind}_out")()
-        return made
-
-    @asynccontextmanager
-    async def _mqtt_out(self) -> AsyncIterator[Send]:
+    async def _mqtt_out(self, traffic: Traffic) -> None:
         aiomqtt = driver("aiomqtt", "mqtt")
         async with aiomqtt.Client(
             self._host, self._port, max_inflight_messages=1000, timeout=SECONDS_TO_CROSS
         ) as client:
             client.pending_calls_threshold = 1 << 30
+            async for piece in traffic.pieces():
+                calls = [client.publish(self.address, body, qos=1) for body in piece]
+                await asyncio.gather(*calls)
 
-            async def send(bodies: list[bytes]) -> None:
-                for part in _parts(bodies):
-                    await asyncio.gather(*(client.publish(self.address, b, qos=1) for b in part))
-
-            yield send
-
-    async def _mqtt_in(self, reception: Reception) -> None:
+    async def _mqtt_in(self, traffic: Traffic, listening: asyncio.Event) -> None:
         aiomqtt = driver("aiomqtt", "mqtt")
         async with aiomqtt.Client(self._host, self._port, timeout=SECONDS_TO_CROSS) as client:
             await client.subscribe(self.address, qos=1)
-            reception.listening.set()
+            listening.set()
             async for _ in client.messages:
-                if reception.has_ended(1):
+                if not traffic.receive():
                     return
 
-    @asynccontextmanager
-    async def _redis_out(self) -> AsyncIterator[Send]:
+    async def _redis_out(self, traffic: Traffic) -> None:
         redis = driver("redis.asyncio", "redis")
         async with redis.Redis.from_url(self.url) as client:
+            async for piece in traffic.pieces():
+                async with client.pipeline(transaction=False) as pipeline:
+                    for body in piece:
+                        pipeline.xadd(self.address, {"event": body})
+                    await pipeline.execute()
 
-            async def send(bodies: list[bytes]) -> None:
-                for part in _parts(bodies):
-                    async with client.pipeline(transaction=False) as pipeline:
-                        for body in part:
-                            pipeline.xadd(self.address, {"event": body})
-                        await pipeline.execute()
-
-            yield send
-
-    async def _redis_in(self, reception: Reception) -> None:
+    async def _redis_in(self, traffic: Traffic, listening: asyncio.Event) -> None:
         redis = driver("redis.asyncio", "redis")
         async with redis.Redis.from_url(self.url) as client:
             last = await client.xrevrange(self.address, count=1)
             place = last[0][0] if last else "0"
-            reception.listening.set()
-            while reception.wanted > 0:
-                answer = await client.xread({self.address: place}, reception.most, block=1000)
+            listening.set()
+            more = True
+            while more:
+                answer = await client.xread({self.address: place}, 500, block=1000)
                 pairs = answer.items() if isinstance(answer, dict) else answer
                 for _, groups in pairs:
                     found = [each for group in groups for each in _entries(group)]
                     if found:
                         place = found[-1][0]
-                        reception.has_ended(len(found))
+                        more = traffic.receive(len(found))
 
-    @asynccontextmanager
-    async def _nats_out(self) -> AsyncIterator[Send]:
+    async def _nats_out(self, traffic: Traffic) -> None:
         client = await driver("nats", "nats").connect(self.url)
-
-        async def send(bodies: list[bytes]) -> None:
-            for body in bodies:
+        async for piece in traffic.pieces():
+            for body in piece:
                 await client.publish(self.address, body)
-            await client.flush()
-
-        yield send
+        await client.flush()
         await client.close()
 
-    async def _nats_in(self, reception: Reception) -> None:
+    async def _nats_in(self, traffic: Traffic, listening: asyncio.Event) -> None:
         client = await driver("nats", "nats").connect(self.url)
         subscription = await client.subscribe(self.address, pending_msgs_limit=1 << 22)
         await client.flush()
-        reception.listening.set()
+        listening.set()
         async for _ in subscription.messages:
-            if reception.has_ended(1):
+            if not traffic.receive():
                 break
         await client.close()
 
-    @asynccontextmanager
-    async def _amqp_out(self) -> AsyncIterator[Send]:
+    async def _amqp_out(self, traffic: Traffic) -> None:
         aio_pika = driver("aio_pika", "amqp")
         async with await aio_pika.connect(self.url) as connection:
             channel = await connection.channel(publisher_confirms=True)
             exchange = await channel.declare_exchange(self.address, "fanout", durable=True)
+            async for piece in traffic.pieces():
+                messages = [
+                    aio_pika.Message(
+                        body, content_type="application/cloudevents+json", delivery_mode=2
+                    )
+                    for body in piece
+                ]
+                await asyncio.gather(*(exchange.publish(each, "") for each in messages))
 
-            async def send(bodies: list[bytes]) -> None:
-                for part in _parts(bodies):
-                    messages = [
-                        aio_pika.Message(
-                            body, content_type="application/cloudevents+json", delivery_mode=2
-                        )
-                        for body in part
-                    ]
-                    await asyncio.gather(*(exchange.publish(each, "") for each in messages))
-
-            yield send
-
-    async def _amqp_in(self, reception: Reception) -> None:
+    async def _amqp_in(self, traffic: Traffic, listening: asyncio.Event) -> None:
         aio_pika = driver("aio_pika", "amqp")
         async with await aio_pika.connect(self.url) as connection:
             channel = await connection.channel()
@@ -213,30 +169,32 @@ class Client:
             exchange = await channel.declare_exchange(self.address, "fanout", durable=True)
             queue = await channel.declare_queue(exclusive=True)
             await queue.bind(exchange)
-            reception.listening.set()
+            listening.set()
             async with queue.iterator() as messages:
                 async for message in messages:
                     await message.ack()
-                    if reception.has_ended(1):
+                    if not traffic.receive():
                         return
 
-    @asynccontextmanager
-    async def _kafka_out(self) -> AsyncIterator[Send]:
+    async def _kafka_out(self, traffic: Traffic) -> None:
         producer = driver("confluent_kafka", "kafka").Producer({"bootstrap.servers": self._servers})
         headers = [("content-type", b"application/cloudevents+json")]
 
-        def produce(bodies: list[bytes]) -> None:
-            for body in bodies:
+        def produce(piece: Sequence[bytes]) -> None:
+            for body in piece:
                 producer.produce(self.address, body, headers=headers)
                 producer.poll(0)
-            producer.flush()
 
-        yield lambda bodies: asyncio.to_thread(produce, bodies)
+        async for piece in traffic.pieces():
+            await asyncio.to_thread(produce, piece)
+        await asyncio.to_thread(producer.flush)
 
-    async def _kafka_in(self, reception: Reception) -> None:
-        await asyncio.to_thread(self._consume, reception, asyncio.get_running_loop())
+    async def _kafka_in(self, traffic: Traffic, listening: asyncio.Event) -> None:
+        await asyncio.to_thread(self._consume, traffic, listening, asyncio.get_running_loop())
 
-    def _consume(self, reception: Reception, loop: asyncio.AbstractEventLoop) -> None:
+    def _consume(
+        self, traffic: Traffic, listening: asyncio.Event, loop: asyncio.AbstractEventLoop
+    ) -> None:
         kafka = driver("confluent_kafka", "kafka")
         admin = driver("confluent_kafka.admin", "kafka")
         topic = admin.NewTopic(self.address, 1, 1)
@@ -260,23 +218,16 @@ class Client:
                     raise
                 time.sleep(0.05)
         consumer.assign([place])
-        loop.call_soon_threadsafe(reception.listening.set)
-        wanted = reception.wanted
-        while wanted > 0:
-            found = len(consumer.consume(reception.most, timeout=0.1))
-            wanted -= found
-            if found:
-                loop.call_soon_threadsafe(reception.has_ended, found)
+        loop.call_soon_threadsafe(listening.set)
+        # A call waits until as many messages are there, or its time is over.
+        most = min(500, traffic.at_once)
+        while traffic.receive(len(consumer.consume(most, timeout=0.1))):
+            pass
         consumer.close()
 
     @property
     def _servers(self) -> str:
         return f"{self._host}:{self._port}"
-
-
-def _parts(bodies: list[bytes]) -> Iterator[list[bytes]]:
-    for begin in range(0, len(bodies), _AT_ONCE):
-        yield bodies[begin : begin + _AT_ONCE]
 
 
 def _entries(group: Any) -> list[Any]:
