@@ -119,6 +119,9 @@ class Client:
 
 def _place(kind: str, token: Any) -> Any:
     """Where an event stands at a service that keeps them."""
-    if kind in ("redis", "kafka"):
+    if kind == "redis":
+        stream, entry = token
+        return stream, entry.decode() if isinstance(entry, bytes) else entry
+    if kind == "kafka":
         return token
     return token.metadata.sequence.stream if kind == "nats-jetstream" else None

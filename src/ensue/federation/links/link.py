@@ -120,6 +120,11 @@ class Link:
         self.receipts.release(before)
         self.outbox.release(before)
 
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the service itself tells which events it has."""
+        return self._adapter is not None and self._adapter.capabilities.recalls
+
     async def catch_up(self, pause: float) -> bool:
         """Learn which events others have brought to the service until now, by asking it or by
         receiving them for a while; false if the connection is lost meanwhile."""
