@@ -2,7 +2,8 @@
 
 In come the name of a tool and its arguments, out comes its answer, or a `ToolFailure` with a text
 that says what to do. A process serves call after call; after its time it is killed, and the next
-call starts another. The process leaves the standard output alone, over which the protocol runs.
+call starts another. Its memory is bounded where the system can do that. The process leaves the
+standard output alone, over which the protocol runs.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from ensue.assistants.reach import Reach
 from ensue.errors import EnsueError, LibraryError
+
+MOST_MEMORY = 4 << 30
+"""Bytes that a tool may take, data and code that is made included."""
 
 
 class ToolFailure(Exception):  # noqa: N818 - it is an answer, not a mistake of ours
@@ -81,6 +86,7 @@ class Worker:
 def _serve(pipe: Connection, reach: Reach) -> None:
     """Answer calls until the other end is gone."""
     _leave_streams_alone()
+    _bound_memory()
     from ensue.assistants.tools import TOOLS
 
     pipe.send("ready")
@@ -102,10 +108,25 @@ def _answered(tool: Any, reach: Reach, arguments: dict[str, Any]) -> tuple[bool,
         return False, str(error)
     except OSError as error:
         return False, f"{error.filename or 'a file'}: {(error.strerror or str(error)).lower()}"
+    except MemoryError:
+        return False, (
+            f"it takes more than {MOST_MEMORY >> 30} GiB of memory: ask for fewer events, or a"
+            " smaller library"
+        )
     except RecursionError:
         return False, "the input is nested too deep: make it simpler"
     except Exception as error:
         return False, f"this is a mistake in ensue itself ({type(error).__name__}: {error})"
+
+
+def _bound_memory() -> None:
+    # Not every system has it, or counts by it.
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        bound = MOST_MEMORY if most == resource.RLIM_INFINITY else min(MOST_MEMORY, most)
+        resource.setrlimit(resource.RLIMIT_DATA, (bound, most))
 
 
 def _leave_streams_alone() -> None:

@@ -146,7 +146,13 @@ class Run:
         with self._lock:
             is_free = self._handout.is_empty
             if is_free and isinstance(event, Event) and not self._is_due(event.time):
-                return iter(self.push(event))
+                made = self.push(event)
+                if not made:
+                    return iter(())
+                # Counted again as they are taken.
+                self.counts.outputs -= len(made)
+                self._pushes = {}
+                return self._handout.hand_out_made(made)
             self._admission.admit(as_event(event))
             return self._hand_out(self._read_ready())
 

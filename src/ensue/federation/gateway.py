@@ -23,7 +23,8 @@ from ensue.federation.ending import end
 from ensue.federation.links.link import Link
 from ensue.federation.neighbours import Neighbours
 from ensue.federation.passing import Passing
-from ensue.federation.placement.attaching import AttachedSite, SiteAdapter
+from ensue.federation.placement.adapter import SiteAdapter
+from ensue.federation.placement.attaching import AttachedSite
 from ensue.federation.routing import control
 from ensue.federation.routing.interest import Interest
 from ensue.federation.routing.tree import Tree

@@ -26,7 +26,6 @@ import uvicorn
 from ensue.errors import EnsueError, UsageError
 from ensue.server.api.app import application
 from ensue.server.channels.hosting import Channels
-from ensue.server.cores import OneCore
 from ensue.server.demo import Demonstration
 from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
@@ -106,8 +105,6 @@ class Process:
             for each in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(each, self.stop)
             loop.add_signal_handler(signal.SIGHUP, self._begin_reload)
-            # The process is ours alone.
-            self._gathering = asyncio.create_task(OneCore().run(), name="cores")
         await self._serve(_gateway(self._settings))
 
     def stop(self) -> None:

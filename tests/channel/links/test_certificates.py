@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import socket
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ from ensue.errors import UsageError
 from tests.channel.links.strangers import Stranger
 from tests.channel.making import builder, empty, event, eventually
 
+DATED = ("near", "far")
+NOW = datetime.now(UTC)
+
 
 class Authority:
     """Signs certificates and writes them to files."""
@@ -29,9 +33,9 @@ class Authority:
         self._authority = trustme.CA()
         self._authority.cert_pem.write_to_path(folder / "authority.pem")
 
-    def files(self, *names: str) -> dict[str, Any]:
-        """The options of a link of a channel: its certificate for some names."""
-        signed = self._authority.issue_cert(*names, "127.0.0.1", common_name=names[0])
+    def files(self, *names: str, **dates: Any) -> dict[str, Any]:
+        """The options of a link of a channel: its certificate for some names, and its dates."""
+        signed = self._authority.issue_cert(*names, "127.0.0.1", common_name=names[0], **dates)
         place = self._folder / names[0]
         signed.private_key_pem.write_to_path(place.with_suffix(".key"))
         with place.with_suffix(".pem").open("wb") as file:
@@ -78,6 +82,32 @@ def test_a_certificate_of_another_authority_is_refused(
     assert eventually(lambda: link.attempts >= 2)
     assert link.last_fault is LinkFault.UNAUTHENTICATED
     assert far.federation.neighbours == ()
+    near.close()
+    far.close()
+
+
+@pytest.mark.parametrize("whose", ["near", "far"])
+@pytest.mark.parametrize(
+    "dates",
+    [
+        {"not_before": NOW - timedelta(days=20), "not_after": NOW - timedelta(days=1)},
+        {"not_before": NOW + timedelta(days=1), "not_after": NOW + timedelta(days=20)},
+    ],
+    ids=["expired", "not yet valid"],
+)
+def test_a_certificate_out_of_its_dates_is_refused(
+    authority: Authority, whose: str, dates: dict[str, datetime]
+) -> None:
+    near, far = builder(name="near").done(), builder(name="far").done()
+    of = {each: authority.files(each, **(dates if each == whose else {})) for each in DATED}
+    address = far.federation.listen(**of["far"])
+    link = near.federation.connect(*address, backoff="5 ms", **of["near"])
+
+    assert eventually(lambda: link.attempts >= 2)
+    # The side that is shown the certificate refuses it, and says so.
+    refusing = far if whose == "near" else near
+    assert eventually(lambda: LinkFault.UNAUTHENTICATED in refusing.federation.faults)
+    assert far.federation.neighbours == near.federation.neighbours == ()
     near.close()
     far.close()
 

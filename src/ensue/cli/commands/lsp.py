@@ -48,12 +48,14 @@ def lsp(
         raise UsageError(
             "`ensue lsp` needs the language server's library: pip install 'ensue[lsp]'"
         ) from None
-    from ensue.editor.streams import BoundedInput
+    from ensue.editor.streams import LOOPBACK, BoundedInput, accepted, listening
     from ensue.events.sources import standard_input
 
     server = editor_server(ontology or ())
     if tcp is None:
         server.start_io(cast(BinaryIO, BoundedInput(standard_input())))
         return
-    say(f"listening on 127.0.0.1:{tcp}", "dim")
-    server.start_tcp("127.0.0.1", tcp)
+    with listening(tcp) as listener:
+        say(f"listening on {LOOPBACK}:{tcp}", "dim")
+        reads, writes = accepted(listener)
+    server.start_io(reads, writes)

@@ -10,6 +10,7 @@ import typer
 from ensue.cli.deadlines import seconds_of
 from ensue.cli.libraries import OntologyFiles
 from ensue.errors import UsageError
+from ensue.events.sources import standard_input
 
 
 def mcp(
@@ -63,6 +64,7 @@ def mcp(
         raise UsageError(f"there is no file {', '.join(missing)}: give `--ontology` a file")
     seconds = seconds_of(deadline)
     try:
+        from ensue.assistants.lines import LONGEST_LINE, bound_standard_input
         from ensue.assistants.reach import Reach
         from ensue.assistants.server import assistants_server
     except ModuleNotFoundError as error:
@@ -78,8 +80,12 @@ def mcp(
         most_rows=limit,
         seconds=seconds,
     )
+    standard_input()
+    lines = bound_standard_input()
     server, worker = assistants_server(reach)
     try:
         server.run("stdio")
     finally:
         worker.close()
+    if lines.is_cut:
+        raise UsageError(f"the assistant sent a message of more than {LONGEST_LINE:,} bytes")

@@ -6,6 +6,9 @@ put in order by their times within the lateness of the site. With the wall clock
 each moment by itself; with the clock of events, only with them. What is no event of the site, or
 comes too late or lies too far ahead, is refused, and counted by the link.
 
+What a jump of the clock makes timers put out is made in parts, as the gateway passes it on. Until
+the site has caught up, the gateway waits with what it has for it.
+
 Everything that a site does follows from what came in, so that `snapshots.journal` keeps it by its
 inputs. A site that is back first gathers the events that waited for it, whatever their order.
 """
@@ -16,27 +19,25 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 
-from ensue.engine.running.snapshots import fingerprint
+from ensue.engine.running.snapshots import damaged_if_impossible, fingerprint
 from ensue.engine.timing.jumps import check_ahead_of_now, jump_problem, max_jump
 from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EventError, SnapshotError
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.times import format_time
-from ensue.federation.adapters.base import Adapter, Capabilities, Incoming, Outgoing, Service
+from ensue.federation.adapters.base import Incoming, Service
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.configuration import SiteSettings, Subscription
-from ensue.federation.ending import end
 from ensue.federation.messages.attributes import KIND, ORIGIN, PATH
-from ensue.federation.placement.homes import Made
+from ensue.federation.placement.homes import Made, Steps
 from ensue.federation.placement.parcels import DESTINATION, PARCEL, from_event, to_event
 from ensue.federation.placement.planning import place
 from ensue.federation.placement.running import SiteRun
@@ -55,6 +56,14 @@ _WRITTEN_ON_THE_WAY = frozenset({PATH, KIND, ORIGIN})
 _MICROSECONDS_TO_GATHER = 2_000_000
 """How long a site that is back waits for the events that its services have kept for it."""
 _RESUMED = "from what was saved"
+
+MOST_GIVEN = 4096
+"""Outputs that may wait for the gateway; with more, no timer fires and nothing is read."""
+STEPS_AT_ONCE = 4096
+"""Readings and firings after which the gateway has its turn."""
+_PATIENCE = 10.0
+"""How long, in seconds, the gateway waits for a site that is behind. Then it hands on all the same:
+what two sites have for each other may wait at both of them."""
 
 
 class AttachedSite:
@@ -85,6 +94,9 @@ class AttachedSite:
         """Events that waited for a site that is back, until they are all there."""
         self._gather_until = 0
         self._late = 0
+        self.may_go_on = asyncio.Event()
+        """Set while the site is behind, and there is room for what it puts out."""
+        self._has_caught_up = asyncio.Event()
         self.begun = "anew"
         """How the site has begun, for those who operate it."""
         self._journal = None if files is None else self._resume(files)
@@ -92,6 +104,7 @@ class AttachedSite:
             self._take(Input("back", _now()))
             self.keep()
         self.subscriptions = tuple(self._wishes(settings))
+        self._note_progress()
 
     def _wishes(self, settings: SiteSettings) -> list[Subscription]:
         """What the site wants: its own events that rules read, and parcels for it."""
@@ -135,6 +148,17 @@ class AttachedSite:
         """The gateway has brought everything up to the output of a number where it is wanted."""
         self._take(Input("passed", number))
 
+    def go_on(self) -> None:
+        """Do some of what the site has not done yet."""
+        self._take(Input("on", _now()))
+        self.keep()
+
+    async def caught_up(self) -> None:
+        """Wait until the site has done everything that follows from what came in, or for long."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                await self._has_caught_up.wait()
+
     def keep(self) -> None:
         """Let everything that came in outlive the process."""
         journal = self._journal
@@ -151,7 +175,28 @@ class AttachedSite:
     def _take(self, given: Input) -> None:
         if self._journal is not None:
             self._journal.add(given)
-        self._apply(given)
+        try:
+            self._apply(given)
+        finally:
+            self._note_progress()
+
+    def _note_progress(self) -> None:
+        is_behind, has_room = self._run.is_behind, self._room > 0
+        for event, is_set in (
+            (self.may_go_on, is_behind and has_room),
+            (self._has_caught_up, not is_behind and has_room),
+        ):
+            if is_set:
+                event.set()
+            else:
+                event.clear()
+
+    @property
+    def _room(self) -> int:
+        return MOST_GIVEN - len(self._given)
+
+    def _steps(self) -> Steps:
+        return Steps(min(STEPS_AT_ONCE, self._room))
 
     def _apply(self, given: Input) -> None:
         """Do what an input asks for; all that happens follows from inputs alone."""
@@ -168,10 +213,13 @@ class AttachedSite:
             case "back":
                 self._gathering = self._gathering or []
                 self._gather_until = given.moment + _MICROSECONDS_TO_GATHER
+            case "on":
+                self._put_out(self._run.go_on(self._steps()))
 
     def _read(self, event: Event, moment: int) -> None:
         if event.type == PARCEL:
-            self._put_out(self._run.receive(from_event(event, self._types)))
+            parcel = from_event(event, self._types)
+            self._put_out(self._run.receive(parcel, self._steps()))
             return
         own = {k: v for k, v in event.extensions.items() if k not in _WRITTEN_ON_THE_WAY}
         ready = conform(msgspec.structs.replace(event, extensions=own), self._types)
@@ -223,16 +271,17 @@ class AttachedSite:
         if self._by_wall_clock:
             self._come_to(moment)
         self._go_on()
-        self._send(marks=True)
+        if self._room > 0:
+            self._send(marks=True)
 
     # --- what goes out --------------------------------------------------------------------------
 
     def _go_on(self) -> None:
         for each in self._order.ready():
-            self._put_out(self._run.push(each))
+            self._put_out(self._run.push(each, self._steps()))
         settled = self._order.settled
         if settled is not None:
-            self._put_out(self._run.advance(settled))
+            self._put_out(self._run.advance(settled, self._steps()))
 
     def _put_out(self, made: Made) -> None:
         for _, output in made:
@@ -266,7 +315,8 @@ class AttachedSite:
         """Go on from what is kept of the site, or begin anew and say why."""
         journal = Journal(files)
         try:
-            instance = self._restore(journal)
+            with damaged_if_impossible():
+                instance = self._restore(journal)
         except SnapshotError as error:
             self.begun = f"anew, and what was half done is lost: {error}"
             self._given.clear()
@@ -314,70 +364,3 @@ def _digest(library: CheckedLibrary, sites: Path) -> str:
 
 def _now() -> int:
     return time.time_ns() // 1000
-
-
-class SiteAdapter(Adapter):
-    """The seam to the gateway."""
-
-    capabilities: ClassVar[Capabilities] = Capabilities(
-        kind=SITE,
-        driver="none",
-        incoming="at least once",
-        outgoing="at least once",
-        survives_restart=True,
-        recalls=True,
-        pushes_down="nothing",
-        encodings=("structured",),
-    )
-
-    def __init__(self, attached: AttachedSite) -> None:
-        super().__init__(attached.service)
-        self._attached = attached
-        self._ticking: asyncio.Task[None] | None = None
-
-    async def connect(self) -> None:
-        self._ticking = asyncio.create_task(self._tick())
-
-    async def listen(self, wanted: Sequence[Filter]) -> None:
-        """All that the site puts out is handed over; the gateway knows what is wanted."""
-
-    async def unlisten(self) -> None:
-        """Nothing is kept for the gateway."""
-
-    async def receive(self) -> list[Incoming]:
-        return await self._attached.incoming.take()
-
-    async def acknowledge(self, tokens: Sequence[Any]) -> None:
-        self._attached.passed_on(tokens[-1])
-        self._attached.keep()
-
-    async def recall(self) -> list[Event]:
-        return self._attached.recalled()
-
-    async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        try:
-            for number, each in enumerate(outgoing):
-                try:
-                    self._attached.take(each.event)
-                except EventError as error:
-                    error.confirmed = number  # type: ignore[attr-defined]
-                    raise
-        finally:
-            self._attached.keep()
-        await asyncio.sleep(0)
-
-    async def tell(self, message: bytes) -> None:
-        """No other gateway is at this service."""
-
-    async def hear(self) -> list[bytes]:
-        await asyncio.Event().wait()
-        return []
-
-    async def close(self) -> None:
-        if self._ticking is not None:
-            await end([self._ticking])
-
-    async def _tick(self) -> None:
-        while True:
-            await asyncio.sleep(self._attached.beat)
-            self._attached.tick()

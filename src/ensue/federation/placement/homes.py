@@ -9,11 +9,15 @@ trigger.
 
 A rule whose only branch has put something out has forgotten what came before. Where a site would
 therefore hold events back again, it is told so by a reset.
+
+A clock that jumps can make timers fire without an end in sight. So a home goes on in steps, and
+stops when those that it was given are used up; it goes on from there when it is given more.
 """
 
 from __future__ import annotations
 
 import heapq
+import sys
 from bisect import insort
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +47,7 @@ from ensue.federation.placement.places import (
     Numbers,
     Place,
     Since,
+    last_timers_before,
     output_place,
     timer_place,
 )
@@ -55,6 +60,13 @@ NEVER = -(1 << 62)
 Made = list[tuple[Place, Event]]
 SendReset = Callable[[str, str, Since], None]
 """Tells a site, under the name of a key, from where on matches count."""
+
+
+@dataclass
+class Steps:
+    """How many readings and firings may still be done now."""
+
+    left: int = sys.maxsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,18 +170,24 @@ class Home:
     def arrive(self, arrived: Arrived) -> None:
         heapq.heappush(self._arrived, (arrived.releases, next(self._count), arrived.place, arrived))
 
-    def advance(self, mark: Place) -> Made:
-        """Read all that lies before a mark, behind which nothing more comes."""
+    def advance(self, mark: Place, steps: Steps) -> tuple[Made, Place]:
+        """Read all that lies before a mark, behind which nothing more comes, while steps are left;
+        and say before which place everything is read."""
         made: Made = []
         while True:
             reading = self._arrived[0][0] if self._arrived else None
             alarm = self._next_alarm()
-            if alarm is not None and alarm < mark and (reading is None or alarm < reading):
-                made += self._fire()
-            elif reading is not None and reading < mark:
-                made += self._read(heapq.heappop(self._arrived)[3])
+            is_alarm = alarm is not None and (reading is None or alarm < reading)
+            following = alarm if is_alarm else reading
+            if following is None or following >= mark:
+                return made, mark
+            if steps.left <= 0:
+                return made, following
+            steps.left -= 1
+            if is_alarm:
+                made += self._fire(mark if reading is None else min(mark, reading))
             else:
-                return made
+                made += self._read(heapq.heappop(self._arrived)[3])
 
     # --- readings -------------------------------------------------------------------------------
 
@@ -351,11 +369,17 @@ class Home:
             heapq.heappop(self._alarms)
         return None
 
-    def _fire(self) -> Made:
+    def _fire(self, before: Place) -> Made:
+        """Fire the first alarm, or pass over firings that change nothing: no reading comes before
+        a place."""
         place = self._next_alarm()
         assert place is not None
         due, _, _, state = heapq.heappop(self._alarms)
         state.instance.armed_for = None
+        # What a closed gate has held back may still be read at an earlier time.
+        if state.gate is None and state.instance.skip_idle(last_timers_before(before)):
+            self._arm(state)
+            return []
         state.fired = (due, place[4])
         outputs = state.instance.fire(due)
         if outputs and state.gate is not None:

@@ -46,6 +46,11 @@ def timer_place(time: int, rule: int, key: int, firing: int) -> Place:
     return (time, _TIMER, rule, key, firing, 0, ())
 
 
+def last_timers_before(place: Place) -> int:
+    """The last time all of whose timers lie before a place."""
+    return place[0] if place[1] > _TIMER else place[0] - 1
+
+
 def output_place(cause: Place, rule: int, count: int) -> Place:
     """The place of the `count`-th output of a rule at what caused it."""
     time, kind, first, second, third, depth, way = cause

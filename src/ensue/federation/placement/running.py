@@ -6,6 +6,10 @@ every mark that it waits for, so that it reads in the order of one machine howev
 on their way. Sites need no clock in common but that of their events: `advance` says that a site has
 come to a time without an event.
 
+A jump of the clock may make more outputs than memory has room for. So whatever comes in may be
+given a number of `Steps`; a site that has used them up `is_behind`, and `go_on` takes it further.
+Others are told only of what is done.
+
 Nothing is sent from here: whoever owns the site takes `parcels()` and brings them over, in order.
 `saved()` is the whole state as plain data, and `restored` a site that goes on from there.
 """
@@ -24,7 +28,7 @@ from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.federation.placement.asking import Asking
 from ensue.federation.placement.fields import Fields, joined, projected
-from ensue.federation.placement.homes import Arrived, Home, Made, SendReset
+from ensue.federation.placement.homes import Arrived, Home, Made, SendReset, Steps
 from ensue.federation.placement.outposts import Outpost
 from ensue.federation.placement.parcels import Carried, Load, Parcel, Reset
 from ensue.federation.placement.places import FIRST, Numbers, Place, end_of, event_place
@@ -81,6 +85,8 @@ class SiteRun:
         self._order = {rule: number for number, rule in enumerate(placement.order)}
         self._busy: set[int] = set()
         """Rules for which something waits here, by their order."""
+        self.is_behind = False
+        """Whether a rule could read on, or a timer fire, without anything else coming in."""
         self._local_feeders = {
             rule: [f for f in rules[rule].feeders if rules[f].home == name]
             for rule in self._outposts
@@ -144,12 +150,13 @@ class SiteRun:
         run._marks.update(saved.marks)
         run._done = dict(saved.done)
         run._busy = set(saved.busy)
+        run.is_behind = True
         run.sent = Counter({(site, what): number for site, what, number in saved.sent})
         return run
 
     # --- in -------------------------------------------------------------------------------------
 
-    def push(self, event: Event) -> Made:
+    def push(self, event: Event, steps: Steps | None = None) -> Made:
         """Read an event that has arisen here.
 
         Raises `EventError` if it does not fit its type, is not of this site, or comes too late.
@@ -168,22 +175,22 @@ class SiteRun:
         place = event_place(ready.time, self.site.rank, number)
         self._queue(self._readers.get(ready.type, ()), place, ready)
         self._mark = event_place(ready.time, self.site.rank, number + 1)
-        return self._go_on()
+        return self.go_on(steps)
 
-    def advance(self, time: int) -> Made:
+    def advance(self, time: int, steps: Steps | None = None) -> Made:
         """The site has come to a time: none of its events before it is still to come."""
         if self._time is None or time > self._time:
             self._time = time
             self._mark = max(self._mark, event_place(time, self.site.rank, 0))
-        return self._go_on()
+        return self.go_on(steps)
 
     def finish(self, time: int) -> Made:
         """The last event of all sites was at a time, and no other comes."""
         self._time = time
         self._mark = end_of(time)
-        return self._go_on()
+        return self.go_on()
 
-    def receive(self, parcel: Parcel) -> Made:
+    def receive(self, parcel: Parcel, steps: Steps | None = None) -> Made:
         """Take a parcel of another site: in the order of their numbers, each once.
 
         Raises `EventError` if so many have come after one that it must be lost, and for a parcel
@@ -204,7 +211,7 @@ class SiteRun:
         made: Made = []
         while (following := received.early.pop(received.number, None)) is not None:
             received.number += 1
-            made += self._open(following)
+            made += self._open(following, steps)
         return made
 
     def _require_known(self, parcel: Parcel) -> None:
@@ -222,7 +229,7 @@ class SiteRun:
                 [f"a parcel of site `{parcel.sender}` is of another placement: `{strange[0]}`"]
             )
 
-    def _open(self, parcel: Parcel) -> Made:
+    def _open(self, parcel: Parcel, steps: Steps | None) -> Made:
         for reset in parcel.resets:
             self._outposts[reset.rule].reset(reset.key, reset.since)
         known = self._received[parcel.sender].known
@@ -238,7 +245,7 @@ class SiteRun:
                 self._homes[each.rule].arrive(arrived)
                 self._busy.add(self._order[each.rule])
         self._marks[parcel.sender] = parcel.mark, parcel.marks
-        return self._go_on()
+        return self.go_on(steps)
 
     def require_own(self, event: Event) -> None:
         """Raises `EventError` if an event is not of this site."""
@@ -336,9 +343,11 @@ class SiteRun:
             heapq.heappush(self._queued[rule], (place, next(self._numbers), event, matched))
             self._busy.add(self._order[rule])
 
-    def _go_on(self) -> Made:
+    def go_on(self, steps: Steps | None = None) -> Made:
         """Let every rule read what it can, feeding rules before those that they feed."""
         made: Made = []
+        steps = steps or Steps()
+        self.is_behind = False
         waiting = sorted(self._busy)
         while waiting:
             number = heapq.heappop(waiting)
@@ -347,8 +356,10 @@ class SiteRun:
                 self._serve(self.placement.rules[rule])
             home = self._homes.get(rule)
             if home is not None and home.is_waiting:
-                mark = self._done[rule] = self._mark_of_home(rule)
-                outputs = home.advance(mark)
+                mark = self._mark_of_home(rule)
+                # Outposts are served all the same: others may rely on the mark of this site.
+                outputs, self._done[rule] = home.advance(mark, steps)
+                self.is_behind |= self._done[rule] < mark
                 made += outputs
                 for reader in self._feed(rule, outputs) if outputs else ():
                     if reader not in waiting:

@@ -29,9 +29,10 @@ _LENGTH = struct.Struct(">I")
 
 class Input(msgspec.Struct, array_like=True, frozen=True):
     """An event or a parcel, or that time has passed, each at a `moment`; or that everything up to
-    the output of a number has been passed on; or that the site is back."""
+    the output of a number has been passed on; or that the site is back; or that it goes on with
+    what it has not done yet."""
 
-    kind: Literal["event", "tick", "passed", "back"]
+    kind: Literal["event", "tick", "passed", "back", "on"]
     moment: int
     event: Event | None = None
 
