@@ -258,9 +258,11 @@ class Story:
     async def _fault(self) -> None:
         draw = self.random
         name = draw.choice(list(self.gateways))
-        match draw.randrange(8):
+        match draw.randrange(9):
             case 0:
                 return
+            case 8:
+                await self._stall(name, PATIENCE * draw.uniform(0.05, 0.45))
             case 6 | 7 if self._relays:
                 # In the middle of what is on its way.
                 await asyncio.sleep(draw.uniform(0, 0.05))
@@ -291,6 +293,15 @@ class Story:
         self.gateways[name] = self._gateway(name)
         await self.gateways[name].start()
         self._tell(f"{name} is back")
+
+    async def _stall(self, name: str, seconds: float) -> None:
+        """A process that stands still for a while, and is not taken for gone yet."""
+        gateway = self.gateways[name]
+        if isinstance(gateway, Process):
+            self._tell(f"stall {name} for {seconds:.1f} s")
+            gateway.forked.pause()
+            await asyncio.sleep(seconds)
+            gateway.forked.go_on()
 
     async def _restart_broker(self) -> None:
         there = {server_of(each) for each in self.plan.kinds.values()} - set(WITHOUT_SERVER)
