@@ -45,7 +45,9 @@ class RefusedError(EnsueError):
         lines += [each["shown"] for each in self.document.get("diagnostics", [])]
         lines += [f"  {each}" for each in self.document.get("problems", [])]
         if self.status == 401:
-            lines.append("  commands take it from `ENSUE_TOKEN`, or from an `ensue context`")
+            lines.append(
+                "  commands take it from `ENSUE_TOKEN`, or from a context: `ensue context`"
+            )
         return "\n".join(lines)
 
 
