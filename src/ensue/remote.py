@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8420"
 TRIES = 10
+COME_AGAIN = (429, 502, 503, 504)
+"""Answers of a server, or of a proxy before it, that is not there for the moment."""
+PATIENCE_SECONDS = 600.0
+"""How long a stream that is lost is tried again."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 
 
 class RefusedError(EnsueError):
@@ -39,7 +44,15 @@ class RefusedError(EnsueError):
         lines = [f"the server refuses ({self.status}): {self.document.get('detail', '')}"]
         lines += [each["shown"] for each in self.document.get("diagnostics", [])]
         lines += [f"  {each}" for each in self.document.get("problems", [])]
+        if self.status == 401:
+            lines.append(
+                "  commands take it from `ENSUE_TOKEN`, or from a context: `ensue context`"
+            )
         return "\n".join(lines)
+
+
+class UnreachableError(UsageError):
+    """A server that does not answer."""
 
 
 # --- contexts -----------------------------------------------------------------------------------
@@ -131,35 +144,48 @@ class Server:
     ) -> Iterator[tuple[str, str, str]]:
         """Kind, id and JSON of each delivery, for ever; goes on from the last id by itself.
 
-        Where the connection breaks, `on_break` is told so, and it is made again.
+        Where the connection breaks, `on_break` is told so, and when it is there again. A server
+        that cannot be reached from the beginning is an error at once.
         """
         given = dict(parameters)
-        failures = 0
+        lost_at: float | None = None
+        is_first, pause = True, FIRST_PAUSE
         while True:
             try:
                 with self.client.stream(
                     "GET", "/v1/events", params=given, timeout=httpx_timeout()
                 ) as answer:
+                    if answer.status_code in COME_AGAIN and not is_first:
+                        raise self._errors(f"the server answers {answer.status_code}")
                     if answer.status_code >= 400:
                         answer.read()
                         raise RefusedError(answer.status_code, _document(answer))
-                    failures = 0
+                    if lost_at is not None:
+                        on_break("connected again")
+                    is_first, lost_at, pause = False, None, FIRST_PAUSE
                     for kind, identity, body in _frames(answer.iter_lines()):
                         if kind == "problem":
                             problem = json.loads(body)
                             raise RefusedError(problem["status"], problem)
-                        given["after"] = identity
-                        yield kind, identity, body
-            except self._errors as error:
-                failures += 1
-                if failures == TRIES:
-                    raise self._unreachable(error) from None
-                if failures == 1:
-                    on_break(f"the connection is lost; trying again: {error}")
-            time.sleep(min(5.0, 0.5 * 2**failures))
+                        given["after"] = identity or given.get("after", "")
+                        if body:
+                            yield kind, identity, body
+                    error = "it was closed by the server"
+            except self._errors as broken:
+                if is_first:
+                    raise self._unreachable(broken) from None
+                error = str(broken)
+            now = time.monotonic()
+            if lost_at is None:
+                lost_at = now
+                on_break(f"the connection is lost ({error}); trying again")
+            elif now - lost_at > PATIENCE_SECONDS:
+                raise self._unreachable(error)
+            time.sleep(pause)
+            pause = min(LONGEST_PAUSE, 2 * pause)
 
-    def _unreachable(self, error: Exception) -> UsageError:
-        return UsageError(
+    def _unreachable(self, error: object) -> UnreachableError:
+        return UnreachableError(
             f"the server `{self.url}` cannot be reached ({error}): is `ensue serve` running there?"
             " give another with `--url` or `--context`"
         )
@@ -190,13 +216,14 @@ def _document(answer: httpx.Response) -> Mapping[str, Any]:
 
 
 def _frames(lines: Iterator[str]) -> Iterator[tuple[str, str, str]]:
+    """Kind, id and data of each frame; one without data only says from where to go on."""
     fields: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(": ")
         if colon and name in ("event", "id", "data"):
             fields[name] = value
-        elif not line and "data" in fields:
-            yield fields.get("event", ""), fields.get("id", ""), fields["data"]
+        elif not line and fields:
+            yield fields.get("event", ""), fields.get("id", ""), fields.get("data", "")
             fields = {}
 
 

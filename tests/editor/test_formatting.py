@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensue.editor.documents import Document
-from ensue.editor.formatting import format_text
+from ensue.editor.features.formatting import format_text
 from ensue.editor.reading import COMMENT, read
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.parsing.parser import parse_tree

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ensue.editor.checking import check_file
-from ensue.editor.completion import complete
-from ensue.editor.fixes import apply, fixes_for, keep_wire_name
-from ensue.editor.hovering import hover
+from ensue.editor.features.completion import complete
+from ensue.editor.features.fixes import apply, fixes_for, keep_wire_name
+from ensue.editor.features.hovering import hover
+from ensue.editor.features.renaming import rename
 from ensue.editor.project import Project
-from ensue.editor.renaming import rename
 from ensue.errors import UsageError
 
 CURSOR = "¦"

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensue.editor.documents import Document
+from ensue.editor.features.structure import colours, entries, folds
 from ensue.editor.project import Project
 from ensue.editor.reading import read
-from ensue.editor.structure import colours, entries, folds
 from ensue.editor.vocabulary import (
     AGGREGATE_TEXTS,
     FUNCTION_TEXTS,

@@ -14,6 +14,7 @@ from ensue.events.event import Event
 from ensue.history import History
 from ensue.history.postings import entries_of, keys_of
 from ensue.history.stores import blocks
+from ensue.history.stores.grouping import rows_of_alike
 
 NUMBERS = st.lists(st.integers(1, 2**40), min_size=1, max_size=600, unique=True).map(sorted)
 DENSE = st.lists(st.integers(1, 3_000), min_size=1, max_size=900, unique=True).map(sorted)
@@ -49,6 +50,30 @@ def test_keys_of_many_are_the_keys_of_each(data: list[Any]) -> None:
             expected.setdefault(key, []).append(number)
 
     assert entries_of(events, 7) == expected
+
+
+PLAIN = st.sampled_from(["n", "type", "N" * 130, "N" * 131])
+
+
+@given(st.lists(PLAIN, unique=True), st.data())
+def test_rows_of_events_that_are_alike_are_those_of_each(
+    names: list[str], data: st.DataObject
+) -> None:
+    rows = data.draw(st.lists(st.tuples(*[VALUES for _ in names]), min_size=1, max_size=40))
+    events = [
+        Event(str(number), "s" * (1 + number % 2), "T", number, dict(zip(names, each, strict=True)))
+        for number, each in enumerate(rows)
+    ]
+    found = rows_of_alike(events, 7)
+
+    assert found is None or found == list(blocks.rows_of(entries_of(events, 7)))
+
+
+def test_long_blocks_of_events_that_are_alike_are_cut() -> None:
+    events = [Event(str(n), "s", "T", n, {"n": n % 3, "u": f"{n}"}) for n in range(16_000)]
+    assert rows_of_alike(events, 1) == list(blocks.rows_of(entries_of(events, 1)))
+    assert rows_of_alike([*events, *events], 1) is None
+    assert rows_of_alike([*events, Event("x", "s", "T", 1, {"m": 1})], 1) is None
 
 
 def _events(count: int) -> list[Event]:

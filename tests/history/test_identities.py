@@ -119,7 +119,7 @@ def test_a_failed_write_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with History.open(f"sqlite:{tmp_path}/h.db") as history:
         history.add_read(events(range(30), 1), refuse)
         store: Any = history._store
-        monkeypatch.setattr(store, "_post", _broken)
+        monkeypatch.setattr(store, "_insert_postings", _broken)
         with pytest.raises(HistoryError):
             history.add_read(events(range(30, 60), 2), refuse)
         monkeypatch.undo()

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -166,7 +166,13 @@ def reading(
 class ServerProcess:
     """`ensue serve FILE` as a process; its folder survives it."""
 
-    def __init__(self, folder: Path, text: str = "", port: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        text: str = "",
+        port: int | None = None,
+        on_begun: Callable[[ServerProcess], None] = lambda _: None,
+    ) -> None:
         self.folder = folder
         self.config = folder / "ensue.toml"
         self.config.write_text(
@@ -182,6 +188,7 @@ class ServerProcess:
                 env=environment,
                 cwd=folder,
             )
+        on_begun(self)
         self.url = self._wait()
 
     def _wait(self) -> str:

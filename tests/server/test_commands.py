@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
-from tests.server.live import RULES, Live, reading, serving, settings
+from tests.server.live import RULES, Live, ServerProcess, reading, serving, settings
 
 
 @pytest.fixture
@@ -26,9 +28,17 @@ def live() -> Iterator[Live]:
 class Shell:
     """Runs `ensue` with a configuration folder of its own."""
 
-    def __init__(self, folder: Path, live: Live, **environment: str) -> None:
+    def __init__(self, folder: Path, live: Live | ServerProcess, **environment: str) -> None:
         self.folder = folder
         self.environment = {"ENSUE_URL": live.url, **environment}
+
+    def begin(self, *words: str) -> subprocess.Popen[str]:
+        """A command that is left running."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "ensue", *words],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            cwd=self.folder, env={**os.environ, **self.environment},
+        )  # fmt: skip
 
     def __call__(
         self, *words: str, stdin: str = "", code: int = 0
@@ -65,6 +75,72 @@ def test_publishing_a_file_a_pipe_and_a_single_event(ensue: Shell, live: Live) -
     found = live.client.get("/v1/history", params={"filter": "type = 'Ping'"}).json()["events"]
     assert found[0]["data"] == {"n": 1}
     assert "is no JSON" in ensue("publish", "--type", "A", "--data", "{", code=2).stderr
+
+
+def test_lines_of_a_pipe_are_sent_as_they_come(ensue: Shell, live: Live) -> None:
+    with ensue.begin("publish", "-") as running:
+        assert running.stdin is not None
+        running.stdin.write("\n" + lines(reading(1, "a", 20)))
+        running.stdin.flush()
+        while live.client.get("/v1/figures").json()["events"] < 1:
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.stdin.write("\nno event\n" + lines(reading(2, "a", 70)))
+        running.stdin.close()
+        assert running.wait(30) == 1
+        assert running.stdout is not None
+        assert running.stderr is not None
+        assert running.stdout.read() == "2 events published, 1 rejected\n"
+        # Lines are counted as the input has them, empty ones too.
+        assert "line 4: " in running.stderr.read()
+
+
+def test_all_rejected_events_of_a_long_file_are_counted(ensue: Shell, live: Live) -> None:
+    (ensue.folder / "bad.jsonl").write_text(lines(*({"id": f"x{n}"} for n in range(1_300))))
+    told = ensue("publish", "bad.jsonl", code=1)
+    assert told.stdout == "0 events published, 1300 rejected\n"
+    assert "and 990 more" in told.stderr
+
+
+def test_a_server_that_restarts_is_waited_for(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path)
+    ensue = Shell(tmp_path, server)
+    with (
+        ensue.begin("publish", "-") as publishing,
+        ensue.begin("tail", "--short", "type = 'Reading'") as tailing,
+    ):
+        assert publishing.stdin is not None
+        assert publishing.stdout is not None
+        assert tailing.stdout is not None
+        assert tailing.stderr is not None
+        publishing.stdin.write(lines({**reading(0, "a", 20), "type": "Other"}))
+        publishing.stdin.flush()
+        wait_for(f"{server.url}/v1/figures", lambda found: found["subscribers"] == 1)
+        wait_for(f"{server.url}/v1/figures", lambda found: found["events"] == 1)
+        # Nothing has been delivered yet, and the events come while nobody listens.
+        server.kill()
+        publishing.stdin.write(lines(reading(1, "a", 20), reading(2, "a", 70)))
+        publishing.stdin.close()
+        time.sleep(0.5)
+        again = ServerProcess(tmp_path, port=int(server.url.rpartition(":")[2]))
+        assert publishing.wait(30) == 0
+        assert publishing.stdout.read() == "3 events published\n"
+        shown = [tailing.stdout.readline() for _ in range(2)]
+        assert ["event  Reading" in each for each in shown] == [True, True]
+        tailing.send_signal(signal.SIGINT)
+        assert tailing.wait(30) == 130
+        told = tailing.stderr.read()
+        assert "the connection is lost" in told
+        assert "connected again" in told
+        assert "Traceback" not in told
+        again.stop()
+
+
+def wait_for(url: str, is_there: Callable[[Any], bool]) -> None:
+    limit = time.monotonic() + 20
+    while not is_there(httpx.get(url).json()):
+        assert time.monotonic() < limit
+        time.sleep(0.02)
 
 
 def test_rules_are_put_listed_tried_and_put_back(ensue: Shell, live: Live) -> None:
@@ -149,5 +225,9 @@ def test_contexts_name_servers_and_keep_no_token(tmp_path: Path) -> None:
 
 def test_a_server_that_is_not_there_is_told(tmp_path: Path, live: Live) -> None:
     ensue = Shell(tmp_path, live)
-    told = ensue("rules", "--url", "http://127.0.0.1:9", code=2).stderr
-    assert "cannot be reached" in told
+    for words in (["rules"], ["tail"], ["top"], ["publish", "--type", "A"]):
+        begun = time.monotonic()
+        told = ensue(*words, "--url", "http://127.0.0.1:9", code=2).stderr
+        assert "cannot be reached" in told
+        assert "is `ensue serve` running there?" in told
+        assert time.monotonic() - begun < 15

@@ -192,6 +192,7 @@ def test_an_output_is_opened_to_its_causes_on_a_line_of_time(live: Live, opening
     expect(page.locator("svg.timeline .event")).to_have_count(2)
     expect(page.locator("svg.timeline .output")).to_have_count(1)
     expect(page.locator("svg.timeline .cause")).to_have_count(2)
+    expect(page.locator("ol.causes li").first).to_contain_text("as low")
     opened.picture("output")
     page.locator("svg.timeline .event").first.click()
     expect(page.locator(".json").last).to_contain_text('"celsius": 20')
@@ -284,6 +285,38 @@ def test_the_playground_marks_mistakes_and_shares_a_link(live: Live, opening: An
     other = opening(live, page.url.removeprefix(live.url + "/")).page
     expect(other.get_by_label("rules", exact=True)).to_have_value(re.compile(r"failed\{2\}"))
     expect(other.locator(".result h2")).to_have_text("2 outputs")
+
+
+def test_the_playground_draws_the_whole_run_and_an_output_opened_shows_why(
+    live: Live, opening: Any
+) -> None:
+    page: Page = opening(live, "#/playground").page
+    expect(page.locator("svg.timeline .event")).to_have_count(7)
+    expect(page.locator("svg.timeline .event:not(.idle)")).to_have_count(4)
+    expect(page.locator("svg.timeline .cause")).to_have_count(4)
+    # The only output is open from the beginning.
+    expect(page.locator(".outputs details[open]")).to_contain_text("because failed was matched")
+    expect(page.locator("svg.timeline .event.shown")).to_have_count(4)
+
+    rules = page.get_by_label("rules", exact=True)
+    rules.fill(rules.input_value().replace("failed{3}", "failed{2}"))
+    expect(page.locator("svg.timeline .output")).to_have_count(2)
+    expect(page.locator(".outputs details[open]")).to_have_count(0)
+    page.locator("svg.timeline .output").last.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".outputs details[open]")).to_have_count(1)
+    expect(page.locator(".outputs details").last).to_have_attribute("open", "")
+    expect(page.locator("svg.timeline .event.shown")).to_have_count(3)
+    page.locator(".outputs summary").first.click()
+    expect(page.locator(".outputs details").last).not_to_have_attribute("open", "")
+    expect(page.locator("svg.timeline .output.shown")).to_have_count(1)
+    page.locator(".outputs summary").first.click()
+    expect(page.locator("svg.timeline.chosen")).to_have_count(0)
+
+    page.locator("svg.timeline .event.idle").first.click()
+    expect(page.locator(".picked")).to_contain_text("led to no output")
+    page.locator("svg.timeline .event:not(.idle)").last.click()
+    expect(page.locator(".picked")).to_contain_text("led to Warning at 31 s")
 
 
 def test_every_example_of_the_playground_puts_something_out(live: Live, opening: Any) -> None:

@@ -202,6 +202,48 @@ def test_an_output_is_opened_to_its_causes(live: Live) -> None:
     assert live.client.get("/v1/outputs/1").status_code == 404
 
 
+THRICE = """
+eventtype Reading { attribute string sensor; attribute double celsius; };
+eventtype Hot { attribute string sensor; };
+eventtype Alarm { attribute string sensor; };
+Hot correlation Rises (Reading low where celsius < 30, Reading high where celsius > 60)
+    low{3} ; high by sensor
+{ case true: push new Hot { sensor = high.sensor }; }
+Alarm correlation Alone (Hot hot) hot by sensor
+{ case true: push new Alarm { sensor = hot.sensor }; }
+"""
+
+
+def test_all_events_that_led_to_an_output_are_found_again(live: Live) -> None:
+    live.put(THRICE)
+    sent = [reading(n, "ab"[n % 2], 20) for n in range(1, 8)]
+    live.publish(sent)
+    live.publish([reading(8, "a", 40), reading(9, "a", 70)])
+    alarm, hot = live.outputs()
+    opened = live.client.get(f"/v1/outputs/{hot['position']}").json()
+    why = live.client.get(f"/v1/outputs/{hot['position']}/why").json()
+
+    assert len(opened["causes"]) == 2
+    assert [each["id"] for each in why["causes"]] == ["e2", "e4", "e6", "e9"]
+    assert {each["part"] for each in why["causes"]} == {"`low`", "`high`"}
+    assert why["read"] == 9
+    assert why["whole"]
+    assert "`low` was matched by event `e4`" in why["why"]
+
+    above = live.client.get(f"/v1/outputs/{alarm['position']}/why").json()
+    (cause,) = above["causes"]
+    assert (cause["kind"], cause["seq"]) == ("output", hot["position"])
+
+    few = live.client.get(f"/v1/outputs/{hot['position']}/why", params={"events": 2}).json()
+    assert few["why"] is None
+    assert few["causes"] == []
+    assert live.client.get("/v1/outputs/1/why").status_code == 404
+    live.client.post("/v1/libraries/heat/disable")
+    resting = live.client.get(f"/v1/outputs/{hot['position']}/why")
+    assert resting.status_code == 404
+    assert "enable it" in resting.json()["detail"]
+
+
 def test_the_playground_gives_outputs_reasons_and_findings(live: Live) -> None:
     lines = [
         '0 Reading {"sensor": "a", "celsius": 20.0}',
@@ -212,11 +254,25 @@ def test_the_playground_gives_outputs_reasons_and_findings(live: Live) -> None:
 
     assert [each["event"]["type"] for each in played["outputs"]] == ["Hot"]
     assert "`low` was matched by event `1`" in played["outputs"][0]["why"]
+    assert [(each["kind"], each["number"]) for each in played["outputs"][0]["causes"]] == [
+        ("event", 0), ("event", 1),
+    ]  # fmt: skip
     assert played["problems"][0]["line"] == 3
     assert played["machines"][0]["svg"].startswith("<svg")
     wrong = live.client.post("/v1/playground", json={"library": "eventtype A {", "events": ""})
     assert wrong.json()["diagnostics"]
     assert live.client.get("/v1/figures").json()["events"] == 0
+
+
+def test_the_playground_tells_which_events_and_outputs_led_to_an_output(live: Live) -> None:
+    lines = [f'{n} Reading {{"sensor": "a", "celsius": {c}}}' for n, c in enumerate((1, 50, 2, 3))]
+    events = "\n".join(["# all but the second", *lines, '9 Reading {"sensor": "a", "celsius": 70}'])
+    played = live.client.post("/v1/playground", json={"library": THRICE, "events": events}).json()
+    hot, alarm = played["outputs"]
+
+    assert [each["number"] for each in hot["causes"]] == [0, 2, 3, 4]
+    assert [each["kind"] for each in hot["causes"]] == ["event"] * 4
+    assert [(each["kind"], each["number"]) for each in alarm["causes"]] == [("output", 0)]
 
 
 def test_limits_refuse_by_name() -> None:

@@ -39,7 +39,7 @@ from ensue.events.times import format_time
 from ensue.library import Library
 
 if TYPE_CHECKING:
-    from ensue.spark.batch.files import FileOutputs, OutputForm
+    from ensue.spark.batch.file_outputs import FileOutputs, OutputForm
 
 SPARK = "spark"
 MOST_BYTES_HERE = 1 << 28
@@ -184,6 +184,12 @@ def _files_here(events: str, format_: str | None) -> Sequence[str]:
     return find_files([events], format_)
 
 
+def _are_here(paths: Sequence[str]) -> bool:
+    """Whether workers of a local session can open all files as they are."""
+    files = [each for path in paths for each in _files_here(path, None) or [path]]
+    return all(Path(each).is_file() and Path(each).suffix.lower() != ".gz" for each in files)
+
+
 def _is_unreadable(file: str) -> bool:
     """Whether the name of a file tells that Spark cannot read it."""
     compression = COMPRESSIONS.get(Path(file).suffix.lower())
@@ -207,16 +213,18 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
 
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
-    from ensue.spark.batch.files import FileRun, taken
-    from ensue.spark.batch.opening import Reading
-    from ensue.spark.session import open_session
+    from ensue.spark.batch.file_outputs import taken
+    from ensue.spark.batch.files import FileRun
+    from ensue.spark.batch.inputs import Reading
+    from ensue.spark.session import SHORT_LIVED, open_session
 
     files = asked.given
     format_ = asked.format or _common_format(asked.paths, files)
     check_cells(files, [format_])
     if asked.out is not None and asked.writes_folder and asked.out.exists():
         raise taken(str(asked.out))
-    spark = open_session()
+    # Where workers open the files, Java has little to do.
+    spark = open_session(SHORT_LIVED if _are_here(asked.paths) else None)
     given = spark, asked.library, asked.paths, format_, asked.until, asked.correlation
     reading = Reading(asked.mapping, files.delimiter, header=files.header)
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)

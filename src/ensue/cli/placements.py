@@ -37,8 +37,8 @@ def explain_placement(
     from ensue.federation.placement import Sites, place
 
     placement = place(library.checked, Sites.read(sites, library.checked))
-    rules = [rule for rule in placement.rules.values() if name in (None, rule.name)]
-    rules.sort(key=lambda rule: rule.number)
+    rules = [rule for rule in placement.rules.values() if name in (None, rule.correlation.name)]
+    rules.sort(key=lambda rule: (rule.number, rule.name))
     crossed, outputs = _simulated(placement, events) if events else (None, 0)
     if is_json:
         described: dict[str, Any] = {"rules": [_described(rule) for rule in rules]}

@@ -15,9 +15,9 @@ from typing import Any
 
 from lsprotocol import types
 
-from ensue.editor import completion, fixes, hovering, renaming, structure
 from ensue.editor.documents import Document
-from ensue.editor.formatting import format_text
+from ensue.editor.features import completion, fixes, hovering, renaming, structure
+from ensue.editor.features.formatting import format_text
 from ensue.editor.places import path_of
 from ensue.editor.session import SYMBOL_KINDS, EditorServer, failed
 from ensue.errors import UsageError

@@ -15,9 +15,9 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
-from ensue.editor import fixes, structure
 from ensue.editor.checking import checked, source_of, unclear_types
 from ensue.editor.documents import Document
+from ensue.editor.features import fixes, structure
 from ensue.editor.knowing import Knowledge
 from ensue.editor.places import Places, path_of, uri_of
 from ensue.editor.project import Place, Project

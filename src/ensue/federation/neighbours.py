@@ -75,6 +75,8 @@ class Neighbours:
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bringing: dict[str, asyncio.Task[None]] = {}
         self._turns = Turns(self._name, links, time.time_ns() // 1_000_000)
+        self._told_known: dict[str, float] = {}
+        self._owes_known: set[str] = set()
         self._changed = asyncio.Event()
         self._has_settled = False
         self._began = 0.0
@@ -127,11 +129,15 @@ class Neighbours:
         """A link stands, perhaps again, and others may have its place in the tree by now."""
         stated = (each.gateway for each in self._interest.statements(link.name))
         self._tree.close(link.name, stated, self.clock())
+        if self._has_settled and not link.can_be_asked:
+            link.tell(control.write(control.Asked(self._name, self.instance)))
         self._said.pop(link.name, None)
         self._say(link)
         self._changed.set()
 
-    def hear(self, link: Link, said: control.Hello | control.Stated | control.Asked) -> None:
+    def hear(
+        self, link: Link, said: control.Hello | control.Stated | control.Known | control.Asked
+    ) -> None:
         if said.instance == self.instance:
             return
         match said:
@@ -139,13 +145,33 @@ class Neighbours:
                 self._greeted(link, said)
             case control.Stated():
                 self._was_told(link, said)
+            case control.Known():
+                for each in said.identities:
+                    link.outbox.note(each)
             case control.Asked():
+                # Before the hello: whoever has that has this too.
+                self._tell_known(link)
                 # It only listens yet, and will have its place in the tree.
                 if said.gateway != self._name:
                     self._tree.expect(link.name, said.gateway, self.clock())
                 self._said.pop(link.name, None)
                 self._say(link)
                 self._changed.set()
+
+    def _tell_known(self, link: Link) -> None:
+        """What others have brought to a service while a gateway was away, it cannot see there.
+
+        It is a long message, and anybody can ask for it: once a beat is enough.
+        """
+        now = self.clock()
+        if now - self._told_known.get(link.name, -self._settings.beat) < self._settings.beat:
+            self._owes_known.add(link.name)
+            return
+        self._owes_known.discard(link.name)
+        known = link.outbox.seen.latest(control.MOST_KNOWN)
+        if known and not link.can_be_asked:
+            self._told_known[link.name] = now
+            link.tell(control.write(control.Known.of(self._name, self.instance, known)))
 
     def _was_told(self, link: Link, said: control.Stated) -> None:
         if said.gateway == self._name:
@@ -315,5 +341,7 @@ class Neighbours:
             await asyncio.sleep(self._settings.beat)
             for link in self._links.values():
                 if link.is_connected.is_set():
+                    if link.name in self._owes_known:
+                        self._tell_known(link)
                     self._say(link)
             self._changed.set()

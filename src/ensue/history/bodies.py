@@ -26,6 +26,7 @@ from ensue.history.publication import (
 )
 
 _write: Final = msgspec.json.Encoder().encode
+_write_lines: Final = msgspec.json.Encoder().encode_lines
 _read_fields: Final = msgspec.json.Decoder(Event).decode
 _CLOUD_EVENT: Final = b'{"specversion"'
 """How the text of a CloudEvent begins; that of the fields begins with the `id`."""
@@ -51,7 +52,8 @@ def kept_instants(events: Sequence[Event]) -> Instants | None:
     if not all(map(is_instant, extended)) or bytes in set(map(type, [e.data for e in events])):
         return None
     try:
-        texts = list(map(_write, events))
+        # JSON has no line ends outside of its texts, where they are escaped.
+        texts = _write_lines(events).split(_BREAK)[:-1]
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
     return Instants(events, list(map(key_of, events)), [each.time for each in events], texts)

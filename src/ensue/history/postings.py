@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 from ensue.events.event import CONTEXT, Event
@@ -103,8 +104,6 @@ def _groups(
     events: list[Event], first: int
 ) -> tuple[list[tuple[Sequence[int], list[Event]]], list[tuple[int, Event]]]:
     """Events whose data have the same names, with their numbers; and those without plain data."""
-    if _are_alike(events):
-        return [(range(first, first + len(events)), events)], []
     groups: defaultdict[frozenset[str], tuple[list[int], list[Event]]]
     groups = defaultdict(lambda: ([], []))
     others: list[tuple[int, Event]] = []
@@ -119,23 +118,36 @@ def _groups(
     return list(groups.values()), others
 
 
-def _are_alike(events: list[Event]) -> bool:
-    """Whether all have data with the names of the first, and no extensions."""
-    if not events or any(event.extensions for event in events):
-        return False
+def alike_columns(events: list[Event]) -> dict[str, list[Any]] | None:
+    """The values that have keys, by name; None unless all events have the same names.
+
+    None too where there are extensions, or values that are nested, or too many of them.
+    """
+    if not events or [event for event in events if event.extensions]:
+        return None
     data = [event.data for event in events]
     if set(map(type, data)) != {dict} or len(set(map(len, data))) > 1:
-        return False
-    names = frozenset(data[0])
-    return all(map(names.issuperset, data))
+        return None
+    try:
+        return _columns(events, data)
+    except KeyError:
+        return None
 
 
-def _columns(alike: list[Event]) -> dict[str, list[Any]] | None:
+def key_of_value(name: str, value: str | float | None) -> bytes | None:
+    """The key of a value of a column; None has none."""
+    return None if value is None else _key(name, value)
+
+
+def _columns(
+    alike: list[Event], data: list[dict[str, Any]] | None = None
+) -> dict[str, list[Any]] | None:
     """The values that have keys, by name; None where values are nested, or too many."""
-    names = tuple(alike[0].data)
+    data = [event.data for event in alike] if data is None else data
+    names = tuple(data[0])
     if len(names) > MOST_NAMES - 2:
         return None
-    columns = {name: [event.data[name] for event in alike] for name in names}
+    columns = {name: list(map(itemgetter(name), data)) for name in names}
     if not all(_FLAT.issuperset(map(type, each)) for each in columns.values()):
         return None
     # An attribute of CloudEvents hides one of the data.

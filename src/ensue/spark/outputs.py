@@ -177,29 +177,3 @@ def _quoted(name: str) -> str:
 def selected_rows(table: pa.Table, selected: Sequence[str]) -> pa.Table:
     """The rows of a table of the batch engine that come from the selected correlations."""
     return table.filter(pc.is_in(table.column("correlation"), pa.array(list(selected))))
-
-
-def new_events(table: pa.Table, plan: Plan) -> pa.Array:
-    """The outputs in a table of the batch engine as CloudEvents JSON.
-
-    All of them come from `push new`, by rules whose outputs of one type have the same attributes.
-    """
-    assigned = {
-        (rule.name, type_name): [name for name in names if name in table.schema.names]
-        for group in plan.groups
-        for rule in group.rules
-        for type_name, names in (rule.assigned or {}).items()
-    }
-    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
-    times = table.column("time").cast(pa.int64()).to_pylist()
-    provenance = [name for name in PROVENANCE if name in columns]
-    origins = zip(*(columns[name] for name in provenance), strict=True)
-    rows = zip(columns["id"], columns["source"], columns["type"], times, origins, strict=True)
-    texts = []
-    for number, (identity, source, type_name, time, origin) in enumerate(rows):
-        # A rule without a key has no `partitionkey`, though its column is there for other rules.
-        extensions = {n: v for n, v in zip(provenance, origin, strict=True) if v is not None}
-        names = assigned[extensions["correlation"], type_name]
-        data = {name: columns[name][number] for name in names}
-        texts.append(encode(Event(identity, source, type_name, time, data, extensions)).decode())
-    return pa.array(texts, pa.string())

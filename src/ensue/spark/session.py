@@ -15,15 +15,17 @@ from contextlib import contextmanager, nullcontext
 from pyspark.sql import SparkSession
 
 from ensue.errors import JobError
+from ensue.spark.class_archive import archive_options
 from ensue.spark.failures import FAILURES, as_job_error, reason_of
 
 LOG = "ENSUE_SPARK_LOG"
 """The environment variable with the log level of a local Spark, as `WARN`."""
 _CHOSEN_ELSEWHERE = ("SPARK_REMOTE", "MASTER", "PYSPARK_GATEWAY_PORT")
 """Environment variables of a Spark that was chosen outside; the last is set by `spark-submit`."""
+_SHORT_LIVED_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 SHORT_LIVED = {
     # Java would compile for longer than it runs.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": _SHORT_LIVED_JAVA,
 }
 
 
@@ -68,19 +70,42 @@ def open_session(settings: Mapping[str, str] | None = None) -> SparkSession:
         .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
         .config(map=dict(settings or {}))
     )
-    with nullcontext() if level else _java_output_hidden():
+    with _java_options(), nullcontext() if level else _java_output_hidden():
         return builder.getOrCreate()
 
 
 @contextmanager
-def _java_output_hidden() -> Iterator[None]:
-    """Hides what Java writes to the standard error while it starts, unless the start fails.
+def _java_options() -> Iterator[None]:
+    """Options for the Java that starts, beside those that the user may have set.
 
-    Only the Java process inherits the hidden standard error; later failures come as exceptions.
+    They are for that Java only, and not for those that its workers may start.
     """
+    added = {"SPARK_SUBMIT_OPTS": archive_options(), "SPARK_LAUNCHER_OPTS": _SHORT_LIVED_JAVA}
+    before = {name: os.environ.get(name) for name in added}
+    for name, options in added.items():
+        os.environ[name] = f"{before[name] or ''} {options}".strip()
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _java_output_hidden() -> Iterator[None]:
+    """Hides what Java writes while it starts, unless the start fails.
+
+    Only the Java process inherits the hidden output; later failures come as exceptions. Java may
+    live on for a moment when this process has ended, and would hold its pipes open.
+    """
+    sys.stdout.flush()
     sys.stderr.flush()
     with tempfile.TemporaryFile() as output:
-        standard_error = os.dup(2)
+        standard_output, standard_error = os.dup(1), os.dup(2)
+        os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
         try:
             yield
@@ -89,5 +114,7 @@ def _java_output_hidden() -> Iterator[None]:
             text = output.read().decode(errors="replace").strip()
             raise JobError(f"Spark cannot be started: {reason_of(failure)}\n{text}") from None
         finally:
+            os.dup2(standard_output, 1)
             os.dup2(standard_error, 2)
+            os.close(standard_output)
             os.close(standard_error)

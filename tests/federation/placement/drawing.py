@@ -111,7 +111,11 @@ def _splitting(random: Random) -> ensue.Library:
                 declared.append(f"{kind} {name}{where}")
             ports += names
             trees.append(_tree(random, names, labels, timeouts))
-        body = random.choice([" + ", " ; ", " ; "]).join(trees) + random.choice(["", " by k"])
+        body = random.choice([" + ", " ; ", " ; ", " || "]).join(trees)
+        if " || " not in body and random.random() < 0.15:
+            # One more branch, of events at one of the sites or at two.
+            body += f" || {_tree(random, random.sample(ports, min(2, len(ports))), labels, False)}"
+        body += random.choice(["", " by k"])
         try:
             rule = _rule_of(random, "R0", "Out", ports, declared, body, labels, relates)
             return ensue.parse(TYPES + rule)

@@ -233,3 +233,62 @@ def test_rules_that_ask_a_history_are_refused() -> None:
             "Out correlation R (A a where start AFTER(10 s) (v > 3)) a"
             " { case true: push new Out { v = a.v }; }"
         )
+
+
+BRANCHES = "Out correlation R (A a, B b, C c, D d)"
+CASE = " { case true: push new Out { v = a.v }; }"
+
+
+def test_branches_that_share_no_event_are_each_placed_for_themselves() -> None:
+    found = placed(f"{BRANCHES} a ; b || c ; d || (a + b) ; c{CASE}")
+    apart = placed(f"{BRANCHES} a ; b || c || d{CASE}")
+
+    assert {name: rule.home for name, rule in found.items()} == {"R": "plant"}
+    assert {name: (rule.home, rule.is_whole) for name, rule in apart.items()} == {
+        "R || 1": ("plant", True),
+        "R || 2": ("office", True),
+        "R || 3": ("yard", True),
+    }
+
+
+def test_a_branch_that_needs_something_of_a_site_waits_for_that_alone() -> None:
+    """The other branch needs nothing of the plant, and would have every event of it travel."""
+    found = placed(f"{BRANCHES} (a ; b) + c || d within 1 h{CASE}")
+
+    assert needed(found["R || 1"]) == {"plant": "a ; b"}
+    assert found["R || 2"].home == "yard"
+    assert found["R || 2"].is_whole
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Out correlation R (A a, B b, C c) l:a || m:c"
+        " { case l: push new Out { v = 1 }; abort(m); case m: push new Out { v = 2 }; }",
+        "Out correlation R (A a, C c) l:a || m:c { abort(l); case true: push new Out { v = 1 }; }",
+        f"Out correlation R (A a, C c, every 1 s t) a ; t || c{CASE}",
+        f"Out correlation R (A a, C c) a ; timeout(1 s) || c{CASE}",
+        f"Out correlation R (A a, C c) a || c{{2}} unless a{CASE}",
+        f"Out correlation R (A a where v > 1, A b where v > 2, C c) a || b + c{CASE}",
+    ],
+)
+def test_branches_that_are_tied_together_stay_at_one_home(rule: str) -> None:
+    assert list(placed(rule)) == ["R"]
+
+
+def test_branches_over_events_that_predicates_tell_apart_are_placed_apart() -> None:
+    found = placed(f"Out correlation R (A a where v > 5, A b where v < 2, C c) a || b + c{CASE}")
+
+    assert [rule.home for rule in found.values()] == ["plant", "plant"]
+
+
+def test_a_rule_that_reads_a_rule_placed_by_branches_reads_all_of_them() -> None:
+    library = ensue.parse(
+        TYPES
+        + f"eventtype Last {{ }};\nOut correlation R (A a, C c) a || c{CASE}\n"
+        + "Last correlation S (Out o, D d) o ; d { case true: push new Last { }; }"
+    ).checked
+    placement = place(library, Sites.of(SITES, library))
+
+    assert placement.feeds == {"R || 1": ("S",), "R || 2": ("S",), "S": ()}
+    assert set(placement.rules["S"].ports_at) == {"plant", "office", "yard"}

@@ -209,3 +209,30 @@ def test_a_parcel_that_never_comes_is_noticed(monkeypatch: pytest.MonkeyPatch) -
 def test_what_is_no_parcel_is_refused() -> None:
     with pytest.raises(EventError, match="is no parcel"):
         from_event(event("Failed", 1), placement_of().library.types)
+
+
+EITHER = """
+Out correlation Odd (Failed f, Entered e, Granted g) f{3} ; e || g{2} within 1 min by user
+{ case true: push new Out { user = f.user }; }
+"""
+
+
+def test_a_branch_runs_where_its_events_arise_and_nothing_travels() -> None:
+    events = [event("Failed", n) for n in range(4)] + [event("Granted", n) for n in (4, 5)]
+    events += [event("Entered", 6)]
+    run = ensue.parse(TYPES + EITHER).start("reference")
+    outputs = [each.id for given in events for each in run.push(given)]
+
+    assert len(outputs) == 2
+    assert crossed(EITHER, events) == (outputs, 0, 0)
+
+
+def test_a_branch_that_lacks_nothing_does_not_make_the_events_of_others_travel() -> None:
+    rule = EITHER.replace("f{3} ; e || g{2}", "(f{3} ; e) + g || h").replace(
+        "Granted g)", "Granted g where user != 'root', Granted h where user = 'root')"
+    )
+    events = [event("Failed", n) for n in range(2)]
+    events += [event("Granted", 3), event("Granted", 4, "root")]
+    outputs, travelled, resets = crossed(rule, events)
+
+    assert (len(outputs), travelled, resets) == (1, 0, 0)

@@ -151,3 +151,24 @@ def test_open_links_are_a_forest_at_every_moment_and_one_tree_in_the_end(seed: i
 
     for service in net.services:
         assert net.component(service, True) == net.component(service, False)
+
+
+def test_a_gateway_that_comes_back_late_opens_nothing_that_another_is_about_to_open() -> None:
+    """The other has said that it leaves the service to the one that is gone, and is as sure again
+    only once it has heard it."""
+    other = Tree("g3", ["s"], PATIENCE)
+    other.hear("s", Hello("g1", "old", "g1", 0, 1, ""), 0.0)
+    other.settle(0.0)
+    late = 0.9 * PATIENCE
+    said = Hello("g3", "g3", *other.vector[:2], 1, "", other.follows("s", late))
+    again = Tree("g1", ["s"], PATIENCE)
+    again.close("s", ["g3"], late)
+    again.hear("s", said, late)
+    again.settle(late)
+    assert again.waits_for("s", late) == ["g3"]
+
+    other.hear("s", Hello("g1", "new", "g1", 0, 2, ""), late)
+    other.settle(late)
+    again.hear("s", Hello("g3", "g3", "g1", 1, 2, "", other.follows("s", late)), late)
+
+    assert not again.waits_for("s", late)

@@ -23,7 +23,8 @@ import ensue
 from ensue.cli import app, on_spark
 from ensue.errors import UsageError
 from ensue.events.times import format_time
-from ensue.spark.batch.opening import Reading, open_files
+from ensue.spark.batch.inputs import Reading
+from ensue.spark.batch.opening import open_files
 from tests.spark.streaming.sensors import LIBRARY, readings, table
 
 # A rule that sends on what it read shows whole events, and a tie shows the order of files.

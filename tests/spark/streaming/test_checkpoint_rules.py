@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ensue
-from ensue.spark.streaming.checkpoint_rules import record_rules, rules_of_planned_batch
+from ensue.spark.streaming.checkpoint.rules import record_rules, rules_of_planned_batch
 from ensue.spark.streaming.config import parse_config
 from ensue.spark.streaming.pipeline import start
 

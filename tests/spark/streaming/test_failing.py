@@ -17,8 +17,8 @@ from ensue.cli import main
 from ensue.cli.commands.stream import RunningStream
 from ensue.errors import JobError, UsageError
 from ensue.spark.streaming import pipeline
-from ensue.spark.streaming.checkpoint_folder import check_location, lock
-from ensue.spark.streaming.checkpoint_rules import rules_of_planned_batch
+from ensue.spark.streaming.checkpoint.folder import check_location, lock
+from ensue.spark.streaming.checkpoint.rules import rules_of_planned_batch
 from ensue.spark.streaming.config import parse_config
 
 from .cutting import write_pieces
@@ -28,7 +28,7 @@ from .sensors import LIBRARY, readings, table
 ROWS = readings(12, Random(1))
 HOLDER = """
 import sys
-from ensue.spark.streaming.checkpoint_folder import lock
+from ensue.spark.streaming.checkpoint.folder import lock
 lock(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()

@@ -21,7 +21,7 @@ from threading import Event as Flag
 from threading import Thread
 
 from ensue.bench.effort import Effort
-from ensue.bench.federation.clients import Client
+from ensue.bench.federation.clients import Client, Traffic
 from ensue.bench.report import Figure, cost, rate
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
@@ -31,6 +31,9 @@ AIM = 0.5
 _SECONDS_TO_START = 60.0
 _SECONDS_OF_A_RUN = 0.7
 """How long the slower client library is to be at work in one run."""
+_SENT_SINGLY = 20
+_SECONDS_BETWEEN = 0.02
+"""Between events that are sent one by one, of which each has crossed before the next is sent."""
 _numbers = count(1)
 
 
@@ -68,26 +71,39 @@ async def _pace(
     plain = {kind: Client(kind, end.url, f"{end.address}.alone") for kind, end in ends.items()}
     with _gateway(f"bench{mark}", ends[source], ends[target]):
         few = max(50, size // 10)
-        slowest = max([await client.alone(_bodies(few)) for client in plain.values()])
-        await ends[target].through(_bodies(few), ends[source])
+        slowest = max([(await client.alone(_traffic(few))).seconds for client in plain.values()])
+        await ends[target].through(_traffic(few), ends[source])
         size = min(size, max(few, round(few * _SECONDS_OF_A_RUN / slowest)))
+        single, direct = [], []
         for _ in range(repeats):
             for kind, client in plain.items():
-                alone[kind].append(size / await client.alone(_bodies(size)))
-            bridged.append(size / await ends[target].through(_bodies(size), ends[source]))
-        single = [
-            1e3 * await ends[target].through(_bodies(1), ends[source]) for _ in range(repeats)
-        ]
-        direct = [1e3 * await plain[target].alone(_bodies(1)) for _ in range(repeats)]
+                alone[kind].append(size / (await client.alone(_traffic(size))).seconds)
+            crossed = await ends[target].through(_traffic(size), ends[source])
+            bridged.append(size / crossed.seconds)
+            single.append(_delay(await ends[target].through(_one_by_one(), ends[source])))
+            direct.append(_delay(await plain[target].alone(_one_by_one())))
     slower = [min(pair) for pair in zip(*alone.values(), strict=True)]
     part = [one / other for one, other in zip(bridged, slower, strict=True)]
-    added = statistics.median(single) - statistics.median(direct)
+    added = [one - other for one, other in zip(single, direct, strict=True)]
     name = f"{source} to {target}"
     return [
         rate(f"{name}: through a gateway", bridged),
         Figure(f"{name}: of the slower client alone", "x", tuple(part), "higher", AIM),
-        cost(f"{name}: a hop adds", "ms", [max(0.001, added)], note="one event at a time"),
+        cost(f"{name}: a hop adds", "ms", added, note="to an event that is published at its end"),
     ]
+
+
+def _delay(traffic: Traffic) -> float:
+    """The milliseconds that half of the messages were under way at most."""
+    return 1e3 * statistics.median(traffic.delays)
+
+
+def _one_by_one() -> Traffic:
+    return Traffic(_bodies(_SENT_SINGLY), at_once=1, pause=_SECONDS_BETWEEN)
+
+
+def _traffic(size: int) -> Traffic:
+    return Traffic(_bodies(size))
 
 
 @contextmanager

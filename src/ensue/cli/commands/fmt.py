@@ -44,7 +44,7 @@ def fmt(
       2  a file cannot be read, or a wrong call
     """
     # The grammar takes a moment to load, and the help does not need it.
-    from ensue.editor.formatting import format_text
+    from ensue.editor.features.formatting import format_text
     from ensue.events.sources import standard_input
 
     changed = 0

@@ -141,10 +141,16 @@ class BatchEngine:
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[pa.Table]:
         """What `push_batch` returns, in parts as they are made, each with the columns it needs."""
+        for found in self.read_table(table, source, mapping):
+            yield found.table()
+
+    def read_table(
+        self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
+    ) -> Iterator[BatchOutputs]:
+        """Read a table; out goes what follows from it, in parts and in no form yet."""
         self._make_room()
         for batch in self._intake.batches(table, source, self.clock, mapping):
-            for found in self._counted(self._run_in_steps(batch)):
-                yield found.table()
+            yield from self._counted(self._run_in_steps(batch))
         self._clear_up()
 
     def _counted(self, parts: Iterator[BatchOutputs]) -> Iterator[BatchOutputs]:

@@ -120,6 +120,11 @@ class Link:
         self.receipts.release(before)
         self.outbox.release(before)
 
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the service itself tells which events it has."""
+        return self._adapter is not None and self._adapter.capabilities.recalls
+
     async def catch_up(self, pause: float) -> bool:
         """Learn which events others have brought to the service until now, by asking it or by
         receiving them for a while; false if the connection is lost meanwhile."""
@@ -167,6 +172,10 @@ class Link:
             except LinkError as error:
                 self._note(error)
             # A driver's own mistake must not end the link; it is told like any other trouble.
+            except asyncio.CancelledError as error:
+                if _is_ending():
+                    raise
+                self._note(broken(self.service, "a driver has given up", error))
             except Exception as error:
                 self._note(broken(self.service, type(error).__name__, error))
             finally:
@@ -322,3 +331,9 @@ class Link:
         while True:
             for message in await adapter.hear():
                 listener.heard(self, message)
+
+
+def _is_ending() -> bool:
+    """Whether the task at work was told to end, and not only a driver's own within it."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0

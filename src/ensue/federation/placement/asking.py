@@ -7,7 +7,7 @@ matches. A few predicates are asked one by one, and many through the index of `l
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from ensue.engine.ports import Ports
 from ensue.events.event import Event
@@ -26,8 +26,8 @@ FEWEST_TO_INDEX = 24
 class Asking:
     """The predicates of all rules at one site."""
 
-    def __init__(self, rules: Iterable[Correlation], types: TypeSystem) -> None:
-        self._ports = {rule.name: _AskedPorts(rule, types) for rule in rules}
+    def __init__(self, rules: Mapping[str, Correlation], types: TypeSystem) -> None:
+        self._ports = {name: _AskedPorts(rule, types) for name, rule in rules.items()}
         wheres = [where for each in self._ports.values() for where in each.wheres.values()]
         numbers: dict[Expression, int] = {}
         for where in wheres:

@@ -211,7 +211,7 @@ class Home:
 
     def _begin(self, key: Key, reading: Reading) -> KeyState:
         clauses = self.rule.correlation.clauses
-        outputs = Outputs(self.rule.name, key, bool(clauses.by), self._types)
+        outputs = Outputs(self.rule.correlation.name, key, bool(clauses.by), self._types)
         self._sweep(reading.time)
         instance = self._start(self._ports.timers, outputs, reading.time)
         state = self._keys[key] = KeyState(key_name(key), instance, self._gate())

@@ -6,43 +6,38 @@ it, or else the site to which the fewest events travel: as many as rates say, wh
 and as there are ports with events that travel one by one where not. Every other site
 with events of the rule sends them to the home, the fields that are read there alone. Where the rule
 cannot match before something has come to pass at a site (`needs`), that site holds its events back
-until it has, and the home takes them all at once.
+until it has, and the home takes them all at once. Branches that share nothing (`branches`) are each
+placed as a rule of their own.
 
 Nothing is run here; sites run in `running`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
-from ensue.errors import UsageError
+from ensue.federation.placement.branches import groups_of, is_impossible, tests_of
 from ensue.federation.placement.fields import Fields, fields_of
 from ensue.federation.placement.needs import alone_enough, is_followed, needed_of
+from ensue.federation.placement.refusing import refuse_histories
 from ensue.federation.placement.sites import Site, Sites
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.derived.parts import parts_of, ports_in
 from ensue.lang.derived.relating import aggregates_of, has_timeout
-from ensue.lang.expressions.nesting import parts_of as operands_of
-from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name, TemporalTerm
 from ensue.lang.syntax import (
     Correlation,
     EclCorrelation,
     EventPort,
     Filter,
     FilterCorrelation,
-    Holds,
     PushNew,
     PushPort,
     TimerPort,
 )
-from ensue.subscriptions import Filter as Predicate
-from ensue.subscriptions import covers
 
-_NOTHING = Predicate.parse("FALSE")
 _WHEN_HELD = 0.25
 """What a port counts whose events are held back, against 1 for a port whose events all travel."""
 _USUAL_RATE = 1.0
@@ -68,11 +63,15 @@ class Part:
 class PlacedRule:
     """A rule at its home, and its parts at the other sites. `why` says how the home was found.
 
-    `resets` is set where the home tells sites what it has forgotten.
+    Where branches of a rule are placed apart, it is some of them: `name` tells them apart,
+    `correlation` is the whole rule, and `reading` what there is of it here. `resets` is set where
+    the home tells sites what it has forgotten.
     """
 
+    name: str
     number: int
     correlation: Correlation
+    reading: Correlation
     home: str
     ports_at: Mapping[str, tuple[str, ...]]
     parts: Mapping[str, Part]
@@ -80,10 +79,6 @@ class PlacedRule:
     feeders: tuple[str, ...]
     why: str
     resets: bool = False
-
-    @property
-    def name(self) -> str:
-        return self.correlation.name
 
     @property
     def is_whole(self) -> bool:
@@ -114,11 +109,13 @@ class Placement:
     sites: Sites
     rules: Mapping[str, PlacedRule]
     order: tuple[str, ...] = field(default=())
+    feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The rules of `rules` that read what each puts out."""
 
 
 def place(library: CheckedLibrary, sites: Sites) -> Placement:
     """A home for every rule. Raises `UsageError` for rules that cannot be run across sites."""
-    _refuse_histories(library)
+    refuse_histories(library)
     feeders: dict[str, list[str]] = {each.name: [] for each in library.correlations}
     for name, readers in library.feeds.items():
         for reader in readers:
@@ -126,9 +123,10 @@ def place(library: CheckedLibrary, sites: Sites) -> Placement:
     order = tuple(TopologicalSorter(feeders).static_order())
     numbers = {each.name: number for number, each in enumerate(library.correlations)}
     rules: dict[str, PlacedRule] = {}
+    pieces: dict[str, list[str]] = {}
     for name in order:
         correlation = library.correlations[numbers[name]]
-        fed = tuple(feeders[name])
+        fed = tuple(piece for each in feeders[name] for piece in pieces[each])
         origins = {
             port.name: tuple(_origins(port, library, sites, [rules[each] for each in fed]))
             for port in correlation.ports
@@ -140,8 +138,21 @@ def place(library: CheckedLibrary, sites: Sites) -> Placement:
             if isinstance(port, EventPort)
         }
         traffic = _Traffic(sites, accepted)
-        rules[name] = _placed(numbers[name], correlation, origins, fed, traffic)
-    return Placement(library, sites, rules, order)
+        groups = groups_of(correlation, origins, accepted)
+        made = [
+            _placed(
+                _Piece(correlation, group, len(groups) == 1, numbers[name]), origins, fed, traffic
+            )
+            for group in groups
+        ]
+        rules |= {each.name: each for each in made}
+        pieces[name] = [each.name for each in made]
+    feeds = {
+        piece: tuple(p for reader in library.feeds.get(name, ()) for p in pieces[reader])
+        for name, found in pieces.items()
+        for piece in found
+    }
+    return Placement(library, sites, rules, tuple(rules), feeds)
 
 
 # --- where events come from ---------------------------------------------------------------------
@@ -163,14 +174,7 @@ def _origins(
 def _may_have(site: Site, port: EventPort, accepted: frozenset[str]) -> bool:
     if not site.has_events or (site.types is not None and not site.types & accepted):
         return False
-    tests: list[Expression] = list(site.tests())
-    if port.source is not None:
-        tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
-    if port.where is not None:
-        tests.append(port.where)
-    if len(tests) < 2:
-        return True
-    return covers(_NOTHING, Predicate(Logic(tuple(tests), ("AND",) * (len(tests) - 1)))) is not True
+    return not is_impossible([*site.tests(), *tests_of(port)])
 
 
 def _may_feed(
@@ -187,13 +191,43 @@ def _may_feed(
 # --- homes --------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Piece:
+    """Branches of a rule that are placed together, by their numbers."""
+
+    correlation: Correlation
+    branches: tuple[int, ...]
+    is_all: bool
+    number: int
+
+    @property
+    def name(self) -> str:
+        if self.is_all:
+            return self.correlation.name
+        return f"{self.correlation.name} || {', '.join(str(each + 1) for each in self.branches)}"
+
+    @property
+    def reading(self) -> Correlation:
+        """The rule with these branches alone, and the ports that they read."""
+        rule = self.correlation
+        if self.is_all or not isinstance(rule, FilterCorrelation):
+            return rule
+        branches = tuple(rule.branches[each] for each in self.branches)
+        read = {*ports_in(branches), *(port.name for port in rule.clauses.unless)}
+        return replace(
+            rule, branches=branches, ports=tuple(each for each in rule.ports if each.name in read)
+        )
+
+
 def _placed(
-    number: int,
-    correlation: Correlation,
-    origins: Mapping[str, tuple[str, ...]],
+    piece: _Piece,
+    all_origins: Mapping[str, tuple[str, ...]],
     feeders: tuple[str, ...],
     traffic: _Traffic,
 ) -> PlacedRule:
+    correlation = piece.reading
+    read = {port.name for port in correlation.ports}
+    origins = {port: at for port, at in all_origins.items() if port in read}
     ports_at = {
         site: tuple(port for port, at in origins.items() if site in at)
         for site in traffic.sites.names
@@ -203,7 +237,9 @@ def _placed(
     home, why = _home(correlation.name, ports_at, parts, traffic)
     others = {site: part for site, part in parts.items() if site != home}
     return PlacedRule(
-        number,
+        piece.name,
+        piece.number,
+        piece.correlation,
         correlation,
         home,
         ports_at,
@@ -346,35 +382,3 @@ def _has_all_places(part: Filter, branch: Filter, ports: Collection[str]) -> boo
         return sum(port in ports for port in ports_in([x]))
 
     return places(part) == places(branch)
-
-
-# --- what is refused ----------------------------------------------------------------------------
-
-
-def _refuse_histories(library: CheckedLibrary) -> None:
-    asking = [each.name for each in library.correlations if any(map(_asks, _predicates(each)))]
-    if asking:
-        names = ", ".join(f"`{name}`" for name in asking)
-        raise UsageError(
-            f"a history knows the events of all sites, so rules that ask one cannot be placed:"
-            f" {names}; run them on one machine"
-        )
-
-
-def _predicates(correlation: Correlation) -> Iterator[Expression]:
-    for port in correlation.ports:
-        if isinstance(port, EventPort) and port.where is not None:
-            yield port.where
-    if isinstance(correlation, EclCorrelation):
-        for part in expressions_in(correlation.body):
-            if isinstance(part, Holds):
-                yield part.predicate
-
-
-def _asks(predicate: Expression) -> bool:
-    waiting: Sequence[Expression] = [predicate]
-    while waiting:
-        if any(isinstance(each, TemporalTerm) for each in waiting):
-            return True
-        waiting = [part for each in waiting for part in operands_of(each)]
-    return False

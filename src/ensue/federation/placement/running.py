@@ -66,7 +66,7 @@ class SiteRun:
         """How many events, resets and parcels have gone to each other site."""
         rules = placement.rules
         here = [rule for rule in placement.order if name in rules[rule].ports_at]
-        self._asking = Asking([rules[rule].correlation for rule in here], self._types)
+        self._asking = Asking({rule: rules[rule].reading for rule in here}, self._types)
         self._outposts = {
             rule: Outpost(rules[rule], name, self._asking.ports(rule)) for rule in here
         }
@@ -329,7 +329,7 @@ class SiteRun:
             placed = self.placement.rules[rule]
             types = {
                 each
-                for port in placed.correlation.ports
+                for port in placed.reading.ports
                 if isinstance(port, EventPort)
                 for each in self._types.subtypes(port.type)
             }
@@ -392,7 +392,7 @@ class SiteRun:
     def _feed(self, rule: str, outputs: Made) -> set[int]:
         """Queue what a rule put out for the outposts here of the rules that it feeds, and say
         which those are, by their order."""
-        readers = [r for r in self.placement.library.feeds.get(rule, ()) if r in self._outposts]
+        readers = [r for r in self.placement.feeds.get(rule, ()) if r in self._outposts]
         for place, output in outputs:
             self._queue(readers, place, output)
         return {self._order[reader] for reader in readers}

@@ -3,13 +3,14 @@
 Each is a CloudEvent of a type `ensue.control.*`, so that any client of a service can send one. The
 requests are those of the paper: subscribe, unsubscribe, announce, unannounce and publish; `done`
 answers them. Between gateways, `hello` is repeated and says where the sender stands in the tree,
-`stated` says what is wanted from its side, and `asked` asks for that.
+`stated` says what is wanted from its side, `known` which events are at a service that cannot be
+asked itself, and `asked` asks for all of it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
 from uuid import uuid4
 
@@ -28,6 +29,9 @@ MOST_HOPS = 64
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 """Of gateways, services and requests; what anybody can say is kept, so it has a bound."""
 MOST_GRANTS = 1_000
+MOST_KNOWN = 3_000
+"""Events that a gateway tells another of, which has been away."""
+_DIGITS = 16
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "publish"]
@@ -63,8 +67,26 @@ class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
     interest: tuple[str, ...] = ()
 
 
+class Known(msgspec.Struct, frozen=True, tag="known", omit_defaults=True):
+    """The latest events that are at this service, by their identities, as hexadecimal digits."""
+
+    gateway: Name
+    instance: Name
+    events: Annotated[str, msgspec.Meta(max_length=_DIGITS * MOST_KNOWN, pattern="^[0-9a-f]*$")]
+
+    @classmethod
+    def of(cls, gateway: str, instance: str, identities: Sequence[int]) -> Known:
+        latest = identities[-MOST_KNOWN:]
+        return cls(gateway, instance, "".join(f"{each:0{_DIGITS}x}" for each in latest))
+
+    @property
+    def identities(self) -> list[int]:
+        places = range(0, len(self.events), _DIGITS)
+        return [int(self.events[place : place + _DIGITS], 16) for place in places]
+
+
 class Asked(msgspec.Struct, frozen=True, tag="asked", omit_defaults=True):
-    """Every gateway here is to say hello, and what it wants."""
+    """Every gateway here is to say hello, what it wants, and what it knows."""
 
     gateway: Name
     instance: Name
@@ -97,7 +119,7 @@ class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
     hops: Count = 0
 
 
-Control = Hello | Stated | Asked | Request | Done
+Control = Hello | Stated | Known | Asked | Request | Done
 
 
 def write(control: Control) -> bytes:

@@ -136,10 +136,17 @@ class Tree:
         ]
 
     def follows(self, service: str, now: float) -> Vector | None:
-        """The vector of the gateway that has a service, if that is another one."""
-        vectors = (each.vector for each in self._credible(service, now))
-        best = min(vectors, default=self.vector)
-        return best if best < self.vector else None
+        """The vector of the gateway that has a service, if that is another one.
+
+        Of one that is silent for half of `patience` it is not said any more. Such a gateway may be
+        coming back, and open its link at this word; what it says then must be heard here before it
+        is given up.
+        """
+        found = self._credible(service, now)
+        best = min(found, key=lambda each: each.vector, default=None)
+        if best is None or best.vector > self.vector or now - best.heard >= self._patience / 2:
+            return None
+        return best.vector
 
     def close(self, service: str, awaited: Iterable[str], now: float) -> None:
         """The link to a service is new: who is there, and says what, is to be heard again."""

@@ -22,7 +22,10 @@ from ensue.history.stores.rows import insert_rows, portions
 Halves = npt.NDArray[np.int64]
 
 RECENT: Final = 200_000
-"""Publications whose identities are moved at once."""
+"""Publications after which the identities of a slice are moved again."""
+SLICES: Final = 12
+"""Parts in which recent identities are moved, by their halves: all at once would hold up the disk
+for others."""
 FEWEST: Final = 500
 """Fewer halves are asked of the database, without a sieve."""
 PAGE: Final = 50_000
@@ -97,10 +100,12 @@ class Identities:
         order = np.argsort(halves, kind="stable")
         rows = np.column_stack((halves[order], order + first))
         insert_rows(connection, schema.recent, rows.ravel().tolist())
-        last = first + len(halves) - 1
-        if last // RECENT > (first - 1) // RECENT:
+        step = max(1, RECENT // SLICES)
+        begin, end = (first - 1) // step, (first + len(halves) - 1) // step
+        for number in range(max(begin, end - SLICES), end):
+            low, high = _slice(number % SLICES)
             for each in statements.MOVE_RECENT:
-                connection.execute(each)
+                connection.execute(each, {"low": low, "high": high})
 
     def forget(self) -> None:
         """A transaction has failed: what the sieve was told of it is not so."""
@@ -119,6 +124,13 @@ class Identities:
                     sieve.add(np.fromiter((half for (half,) in rows), np.int64, len(rows)))
         self._last = last
         return sieve
+
+
+def _slice(number: int) -> tuple[int, int]:
+    """The least and the largest half of a slice."""
+    width = 2**64 // SLICES
+    low = number * width - 2**63
+    return low, 2**63 - 1 if number == SLICES - 1 else low + width - 1
 
 
 def _pages(

@@ -80,7 +80,7 @@ def _identities(name: str) -> Table:
 identities = _identities("ensue_identities")
 recent = _identities("ensue_recent")
 """Identities that came last. They come in no order, so that each would change a page of a large
-index: now and then they are all moved into the other table at once."""
+index: they are moved into the other table slice by slice, each when many of it have come."""
 
 postings = Table(
     "ensue_entries",

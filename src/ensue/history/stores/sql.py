@@ -10,7 +10,7 @@ runs with a write-ahead log and `synchronous=FULL`, the servers with what they d
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count, islice, repeat
 from threading import RLock
@@ -40,6 +40,7 @@ from ensue.history.store import (
     Window,
 )
 from ensue.history.stores import blocks, schema, statements
+from ensue.history.stores.grouping import rows_of_alike
 from ensue.history.stores.identities import Identities, halves_of
 from ensue.history.stores.migrating import migrate
 from ensue.history.stores.rows import (
@@ -215,7 +216,11 @@ class SqlStore:
             strict=False,
         )  # fmt: skip
         self._insert_rows(list(chain.from_iterable(rows)), instants.keys, {0})
-        self._post(entries_of(instants.events, first))
+        posted = rows_of_alike(instants.events, first)
+        if posted is None:
+            self._post(entries_of(instants.events, first))
+        else:
+            self._insert_postings(posted)
         return True
 
     def _insert_rows(self, values: list[Any], keys: Sequence[bytes], spans: set[int]) -> None:
@@ -233,7 +238,10 @@ class SqlStore:
     def _post(self, entries: Mapping[bytes, list[int]]) -> None:
         if OVERFLOW in entries:
             self._state = {**self._state, "others": self._state["others"] | OVERFLOW_BIT}
-        self._insert(schema.postings, list(chain.from_iterable(blocks.rows_of(entries))))
+        self._insert_postings(blocks.rows_of(entries))
+
+    def _insert_postings(self, rows: Iterable[blocks.Row]) -> None:
+        self._insert(schema.postings, list(chain.from_iterable(rows)))
 
     def _insert(self, table: Table, values: list[Any]) -> None:
         insert_rows(self._open, table, values)

@@ -73,12 +73,13 @@ FORGET_IDENTITY: Final = [
     delete(each).where(each.c.half == _value("old_half"), each.c.seq == _value("old_seq"))
     for each in (schema.recent, schema.identities)
 ]
+_MOVED: Final = schema.recent.c.half.between(_value("low"), _value("high"))
 MOVE_RECENT: Final = (
     insert(schema.identities).from_select(
         ["half", "seq"],
-        select(schema.recent).order_by(schema.recent.c.half, schema.recent.c.seq),
+        select(schema.recent).where(_MOVED).order_by(schema.recent.c.half, schema.recent.c.seq),
     ),
-    delete(schema.recent),
+    delete(schema.recent).where(_MOVED),
 )
 ALL_HALVES: Final = [select(each.c.half) for each in (schema.recent, schema.identities)]
 IDENTITIES_SINCE: Final = select(_P.identity).where(_P.seq > _value("since"))

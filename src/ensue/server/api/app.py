@@ -62,6 +62,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route("/v1/history", history.history, methods=["GET"]),
         Route("/v1/outputs", history.outputs, methods=["GET"]),
         Route("/v1/outputs/{position:int}", history.output, methods=["GET"]),
+        Route("/v1/outputs/{position:int}/why", history.why, methods=["GET"]),
         Route("/v1/types", types.types, methods=["GET"]),
         Route("/v1/ontology", types.ontology, methods=["GET"]),
         Route("/v1/ontology/reload", types.ontology_read, methods=["POST"]),

@@ -124,8 +124,10 @@ export class Stream {
       waiting += value;
       const frames = waiting.split("\n\n");
       waiting = frames.pop();
-      const found = frames.map(read).filter((each) => each.data !== undefined);
-      for (const each of found) if (each.id) this.last = each.id;
+      // An id without data says from where to go on if nothing comes.
+      const all = frames.map(read);
+      for (const each of all) if (each.id) this.last = each.id;
+      const found = all.filter((each) => each.data !== undefined);
       if (found.length) this.given(found);
     }
   }

@@ -3,16 +3,18 @@
 import { ask } from "./api.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
-import { fill, h, json, later, notice } from "./dom.js";
+import { counted, fill, h, json, later, notice } from "./dom.js";
 import { machine } from "./machine.js";
 import { pack, unpack } from "./share.js";
-import { marks, timeline } from "./timeline.js";
+import { marks, pointOut, timeline } from "./timeline.js";
 import { copy } from "./views.js";
+
+const MOST_LISTED = 200;
 
 function plain(text) {
   // Names without their marks, and virtual times as the seconds in which they are written.
   return text.trim().replaceAll("`", "").replace(/1970-01-(\d\d)T(\d\d):(\d\d):(\d\d(?:\.\d+)?)Z/g,
-    (_, day, hours, minutes, seconds) => `${+(((+day - 1) * 24 + +hours) * 3600 + +minutes * 60 + +seconds).toFixed(6)} s`);
+    (_, day, hours, minutes, seconds) => `${+(((+day - 1) * 24 + +hours) * 3600 + +minutes * 60 + +seconds).toFixed(6)}\u00a0s`);
 }
 
 export function playground(main, { query }) {
@@ -62,23 +64,67 @@ export function playground(main, { query }) {
     events.find(found.problems.map((each) => ({
       line: each.line, column: 1, width: 200, severity: "error", message: each.problems.join("; "), hint: null,
     })));
-    const picked = h("div");
-    const pick = (mark) => fill(picked, json(mark.event));
     const wrong = found.diagnostics.some((each) => each.severity === "error");
     fill(result,
-      h("h2", wrong ? "Nothing runs yet" : `${found.outputs.length} ${found.outputs.length === 1 ? "output" : "outputs"}`),
+      h("h2", wrong ? "Nothing runs yet" : counted(found.outputs.length, "output")),
       wrong ? h("p.note", "Correct the marks in the rules; what follows appears here.") : null,
       found.late ? h("p.note", `${found.late} came too late`) : null,
-      h("div.scroll", timeline(marks(found.events.map((each) => each.event), "event"), marks(found.outputs.map((each) => each.event), "output"), { picked: pick })),
-      picked,
-      h("ol.outputs", found.outputs.map((each) => h("li",
-        h("strong", each.event.type), ` at ${each.seconds} s `, h("code", JSON.stringify(each.event.data ?? null)),
-        h("p.note", each.why.split("\n").slice(1).map((line) => h("span.line", plain(line))))))));
+      story(found));
     fill(waiting, h("h2", "What rules still wait for"),
       found.waiting.map((each) => h("p.reason", each.text.split("\n").map((line, at) => h(at ? "span.line.note" : "span.line", plain(line))))));
     fill(picture, h("h2", found.machines.length === 1 ? "The machine" : "The machines"),
       found.machines.map((each) => h("figure", h("figcaption", each.rule, h("span.note", ` ${each.form}`)),
         each.svg ? h("div.scroll", machine(each.svg)) : h("p.note", "too large to be drawn, or run from memory"))));
+  }
+
+  function story(found) {
+    // All events of the run, and the outputs; one of them opened shows why, there and in words.
+    const keyed = (kind) => (mark, at) => ({ ...mark, key: `${kind}:${at}`, at });
+    const all = marks(found.events.map((each) => each.event), "event").map(keyed("event"));
+    const shown = found.outputs.slice(0, MOST_LISTED);
+    const made = marks(shown.map((each) => each.event), "output").map(keyed("output"));
+    made.forEach((mark, at) => {
+      mark.causes = shown[at].causes.filter((each) => each.number !== null).map((each) => `${each.kind}:${each.number}`);
+    });
+    const picked = h("div.picked", { role: "status" });
+    const drawing = timeline(all, made, { picked: (mark) => pick(mark) });
+    const items = shown.map((each, at) => h("details", {
+      ontoggle: (event) => {
+        if (event.target.open) open(at);
+        else if (opened === at) open(null);
+      },
+    },
+    h("summary", { "data-row": true }, h("strong", each.event.type), ` at ${each.seconds} s `, h("code", JSON.stringify(each.event.data ?? null)),
+      h("span.note", ` by ${each.event.correlation}`)),
+    h("p.note", each.why.split("\n").slice(1).map((line) => h("span.line", plain(line))))));
+    let opened = null;
+
+    function open(at) {
+      opened = at;
+      items.forEach((item, number) => { item.open = number === at; });
+      pointOut(drawing, at === null ? null : made[at]);
+      if (at !== null) fill(picked);
+    }
+
+    function pick(mark) {
+      if (mark.kind === "output") {
+        open(opened === mark.at ? null : mark.at);
+        if (opened !== null) items[opened].scrollIntoView({ block: "nearest" });
+        return;
+      }
+      const led = made.filter((each) => each.causes.includes(mark.key)).map((each) => `${each.event.type} at ${shown[each.at].seconds} s`);
+      const words = led.length ? `led to ${led.slice(0, 3).join(", ")}${led.length > 3 ? ` and ${led.length - 3} more` : ""}` : "led to no output";
+      fill(picked, h("p", h("strong", mark.event.type), ` at ${found.events[mark.at].seconds} s, line ${found.events[mark.at].line}`, h("span.note", `: ${words}`)), json(mark.event));
+    }
+
+    if (made.length === 1) open(0);
+    return [
+      h("div.scroll", drawing),
+      all.length ? h("p.note.signs", h("span.full", "led to an output"), h("span.hollow", "did not"), h("span.fired", "an output: open it to see why")) : null,
+      picked,
+      h("ol.outputs", items.map((item) => h("li", item))),
+      found.outputs.length > shown.length ? h("p.note", `and ${found.outputs.length - shown.length} more, which are not drawn`) : null,
+    ];
   }
 
   async function share() {

@@ -88,7 +88,7 @@ class Subscriber:
         self._feed = feed
         self.number = number
         self.wanted = wanted
-        self.position = after
+        self._begun = self.position = after
         self.live_from = 0
         """A temporal subscription is asked of each event by the line from this entry on."""
         self.is_live = False
@@ -193,6 +193,11 @@ class Subscriber:
         self._ready.clear()
 
     @property
+    def first_id(self) -> str:
+        """The id from which it goes on if it is given nothing."""
+        return str(self._begun) if self.private is None else self.private.first_id
+
+    @property
     def passed(self) -> int:
         """The last entry that it has been given, or that it did not want.
 
@@ -240,6 +245,12 @@ class PrivateRun:
         self._left: Iterator[Event] | None = None
         self._seq = self._number = 0
         self.given_until: tuple[int, int] = (0, 0)
+
+    @property
+    def first_id(self) -> str:
+        """The id of what was given before, or of where the run began."""
+        parts = (self._begin, *(each for each in self.given_until if self.given_until != (0, 0)))
+        return ".".join(map(str, parts))
 
     @property
     def has_more(self) -> bool:
@@ -310,7 +321,7 @@ class Feed:
         self._temporal: dict[int, Subscriber] = {}
         self._index = Index(ontology=history.ontology)
         self._numbers = 0
-        self._batches: deque[list[Live]] = deque()
+        self._batches: deque[tuple[list[Live], int]] = deque()
         self._is_ready = asyncio.Event()
 
     # --- subscribers ----------------------------------------------------------------------------
@@ -354,9 +365,9 @@ class Feed:
 
     # --- entries --------------------------------------------------------------------------------
 
-    def extend(self, live: list[Live]) -> None:
-        """Entries that were just written. In the event loop."""
-        self._batches.append(live)
+    def extend(self, live: list[Live], weight: int) -> None:
+        """Entries that were just written, of some weight. In the event loop."""
+        self._batches.append((live, weight))
         self._is_ready.set()
 
     async def run(self) -> None:
@@ -365,7 +376,12 @@ class Feed:
             await self._is_ready.wait()
             self._is_ready.clear()
             while self._batches:
-                live = self._batches.popleft()
+                live, weight = self._batches.popleft()
+                if not self._live:
+                    self._hand_out(live)
+                    self._taken(weight)
+                    await asyncio.sleep(0)
+                    continue
                 for begin in range(0, len(live), CHUNK):
                     self._hand_out(live[begin : begin + CHUNK])
                     self._taken(weight_of(live[begin : begin + CHUNK]))

@@ -21,7 +21,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol
 
-from ensue.errors import EnsueError
+from ensue.errors import EnsueError, EventError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, UNREAD, Entry, Live, weight_of
@@ -108,7 +108,7 @@ class Owner(Protocol):
 
     def keep(self, event: Event) -> None: ...
 
-    def written(self, live: list[Live], *, is_whole: bool) -> None:
+    def written(self, live: list[Live], weight: int, *, is_whole: bool) -> None:
         """Entries are in the journal; `is_whole`: so is what the history holds of them."""
 
     def recover(self) -> None:
@@ -272,31 +272,62 @@ class Line:
         owner = self._owner
         are_new = owner.are_new([event for event, _ in publication.events])
         libraries = list(owner.hosted.values())
-        asks, most_keys, is_crowded = owner.asks, owner.most_keys, owner.is_crowded
-        for number, (event, body) in enumerate(publication.events):
-            if not are_new[number]:
-                continue
-            reading = libraries
-            for hosted in libraries:
-                if not hosted.lets_in(event, most_keys, is_crowded):
-                    reading = [each for each in reading if each is not hosted]
-                    owner.seq += 1
-                    live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
-                    problems = hosted.refusals[-1].problems
-                    publication.unread.append((number, hosted.name, problems))
-            for hosted in reading:
-                if hosted.is_behind(event):
-                    self._pass_gap(hosted, event, live)
-            owner.seq = seq = owner.seq + 1
-            matched = owner.matched(event) if asks else ()
-            live.append(Live(Entry(seq, EVENT, body), event, matched))
-            for hosted in reading:
-                self._let_read(hosted, publication, number, event, live)
-            if asks:
-                owner.keep(event)
         count = sum(are_new)
         publication.duplicates = len(are_new) - count
+        is_plain = count == len(are_new) and not owner.asks and not owner.is_crowded
+        if is_plain and all(each.has_room_for(count, owner.most_keys) for each in libraries):
+            self._read_plainly(publication, libraries, live)
+            return count
+        for number, is_new in enumerate(are_new):
+            if is_new:
+                self._read_event(publication, number, libraries, live)
         return count
+
+    def _read_plainly(
+        self, publication: Publication, libraries: list[Hosted], live: list[Live]
+    ) -> None:
+        """As `_read_event` of each, where rules have room for all of them and no timer repeats."""
+        owner = self._owner
+        seq = owner.seq
+        for number, (event, body) in enumerate(publication.events):
+            seq += 1
+            live.append(Live(Entry(seq, EVENT, body), event))
+            for hosted in libraries:
+                try:
+                    outputs = hosted.run.push(event)
+                except EventError as error:
+                    hosted.refuse(event, error.problems)
+                    publication.unread.append((number, hosted.name, error.problems))
+                    continue
+                if outputs or hosted.run.late:
+                    owner.seq = seq
+                    self._put_out(hosted, outputs, live)
+                    seq = owner.seq
+        owner.seq = seq
+
+    def _read_event(
+        self, publication: Publication, number: int, libraries: list[Hosted], live: list[Live]
+    ) -> None:
+        owner = self._owner
+        event, body = publication.events[number]
+        reading = libraries
+        for hosted in libraries:
+            if not hosted.lets_in(event, owner.most_keys, owner.is_crowded):
+                reading = [each for each in reading if each is not hosted]
+                owner.seq += 1
+                live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
+                problems = hosted.refusals[-1].problems
+                publication.unread.append((number, hosted.name, problems))
+        for hosted in reading:
+            if hosted.is_behind(event):
+                self._pass_gap(hosted, event, live)
+        owner.seq = seq = owner.seq + 1
+        matched = owner.matched(event) if owner.asks else ()
+        live.append(Live(Entry(seq, EVENT, body), event, matched))
+        for hosted in reading:
+            self._let_read(hosted, publication, number, event, live)
+        if owner.asks:
+            owner.keep(event)
 
     def _let_read(
         self, hosted: Hosted, publication: Publication, number: int, event: Event, live: list[Live]
@@ -402,14 +433,16 @@ class Line:
     ) -> None:
         owner = self._owner
         now = time.perf_counter()
-        kinds = [each.entry.kind for each in live]
+        # Most entries are events: the others are few.
+        kinds = [each.entry.kind for each in live if each.entry.kind != EVENT]
         outputs = kinds.count(OUTPUT)
         owner.figures.late += kinds.count(LATE)
         owner.figures.duplicates += sum(each.duplicates for each in publications)
         owner.figures.committed(events, outputs, [now - each.since for each in publications])
+        weight = weight_of(live)
         with self._changed:
-            self.backlog += weight_of(live)
-        owner.written(live, is_whole=is_whole)
+            self.backlog += weight
+        owner.written(live, weight, is_whole=is_whole)
         for publication in publications:
             _tell(publication.future, publication)
 

@@ -277,7 +277,7 @@ class Station:
     def keep(self, event: Event) -> None:
         self.indexer.keep([event])
 
-    def written(self, live: list[Live], *, is_whole: bool) -> None:
+    def written(self, live: list[Live], weight: int, *, is_whole: bool) -> None:
         self.committed = self.seq
         if self._fills_history:
             if is_whole:
@@ -288,7 +288,7 @@ class Station:
             size = sum([len(each.entry.body) for each in arrived])
             self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept, size))
         if live:
-            self._loop.call_soon_threadsafe(self.feed.extend, live)
+            self._loop.call_soon_threadsafe(self.feed.extend, live, weight)
 
     def rest(self) -> None:
         """Save states and trim the journal, if it is time for it."""

@@ -222,7 +222,7 @@ class Job:
             rows = rows.withColumn(ARRIVAL, arrival)
             arrival = sf.col(ARRIVAL)
         shuffled = dict(scan.shuffled)
-        packed = self._packed(scan)
+        packed = self.packed_types(scan)
         if packed:
             arrival = pack_type(arrival, shuffled.pop("type"), packed)
         names = list(shuffled)
@@ -236,7 +236,7 @@ class Job:
         task = task._replace(names=tuple(names), nulls=scan.nulls, packed=packed)
         return rows.mapInArrow(for_workers(run_columns, task), ddl)
 
-    def _packed(self, scan: Scan) -> tuple[str, ...]:
+    def packed_types(self, scan: Scan) -> tuple[str, ...]:
         """The types that are packed as numbers into the column of arrivals, if they can be."""
         by_type = any(name == "type" for name, _ in scan.keys)
         fits = self.packs_types and not by_type and can_be_packed(scan.types)

@@ -32,11 +32,17 @@ FIRST_LINES = 16
 """A log of Zeek says in fewer lines how it is to be read."""
 
 
-def csv_header(lines: DataFrame, where: str, given: Given) -> tuple[tuple[str, ...], Content]:
-    """The names of the columns of CSV, and how its cells are read, by the beginning of a file."""
+def first_lines(lines: DataFrame) -> tuple[str, list[bytes]]:
+    """The name of a file and its first lines, of the lines of all files."""
     rows = lines.filter(sf.col("start") == 0).select("file", "value").head(FIRST_LINES)
     head = [bytes(row["value"] or b"") for row in rows if row["file"] == rows[0]["file"]]
-    name = name_of(rows[0]["file"]) if rows else ""
+    return (name_of(rows[0]["file"]) if rows else ""), head
+
+
+def csv_header(
+    name: str, head: Sequence[bytes], where: str, given: Given
+) -> tuple[tuple[str, ...], Content]:
+    """The names of the columns of CSV, and how its cells are read, by the beginning of a file."""
     first = first_line(head[0]) if head else b""
     text = b"\n".join([first, *head[1:], b""])
     cells = content_of(name, text, given)

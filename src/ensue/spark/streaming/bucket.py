@@ -33,6 +33,7 @@ from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
 from ensue.events.times import format_time
 from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.streaming.checkpoint.signing import signed, unsigned
 from ensue.spark.streaming.chunks import (
     CLOCK_PART,
     MEASURES,
@@ -47,7 +48,6 @@ from ensue.spark.streaming.chunks import (
 )
 from ensue.spark.streaming.engines import Engine, GroupContext, Saved, engines_of
 from ensue.spark.streaming.measures import Measures, read_measures, state_sizes, write_measures
-from ensue.spark.streaming.signing import signed, unsigned
 from ensue.spark.worker.event_rows import ARRIVAL
 
 KIND = "ensue_kind"

@@ -53,7 +53,7 @@ from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.sources.contents import Given
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
-from ensue.spark.streaming.signing import key_by_reference
+from ensue.spark.streaming.checkpoint.signing import key_by_reference
 
 KAFKA = "kafka"
 CONSOLE = "console"

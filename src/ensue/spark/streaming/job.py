@@ -48,6 +48,7 @@ from ensue.spark.streaming.bucket import (
     result_ddl,
     run_bucket,
 )
+from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import (
     CHUNK_DDL,
     TIME,
@@ -63,7 +64,6 @@ from ensue.spark.streaming.figures import (
     observed_measures,
 )
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
-from ensue.spark.streaming.signing import checked_key
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import GroupTask, rejected_rows

@@ -28,6 +28,7 @@ from ensue.spark.kafka.records import MODES, STRUCTURED, write_record
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import KIND, LEFT_OUT, REJECTED_KIND
+from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import (
     CHUNK_DDL,
     StreamTask,
@@ -39,7 +40,6 @@ from ensue.spark.streaming.figures import (
     observed_input,
 )
 from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
-from ensue.spark.streaming.signing import checked_key
 from ensue.spark.worker.remote_call import for_workers
 
 RECORD_DDL = "key binary, value binary, headers array<struct<key: string, value: binary>>"

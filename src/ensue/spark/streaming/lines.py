@@ -32,11 +32,11 @@ from ensue.library import LibraryLike, as_library
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
+from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, planned
 from ensue.spark.streaming.config import Source
 from ensue.spark.streaming.figures import OBSERVED_INPUT, observed_input
 from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
-from ensue.spark.streaming.signing import checked_key
 from ensue.spark.worker.line_places import name_of, plain_path
 from ensue.spark.worker.remote_call import for_workers
 

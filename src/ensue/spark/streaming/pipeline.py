@@ -18,8 +18,8 @@ from ensue.events.mapping import Mapping as UserMapping
 from ensue.library import Library
 from ensue.spark.failures import reason_of
 from ensue.spark.kafka.connector import with_kafka
-from ensue.spark.streaming.checkpoint_folder import check_location, lock
-from ensue.spark.streaming.checkpoint_rules import record_rules, rules_of_planned_batch
+from ensue.spark.streaming.checkpoint.folder import check_location, lock
+from ensue.spark.streaming.checkpoint.rules import record_rules, rules_of_planned_batch
 from ensue.spark.streaming.config import KAFKA, PipelineConfig
 from ensue.spark.streaming.job import StreamOptions, correlate_stream
 from ensue.spark.streaming.kafka import correlate_kafka

@@ -19,10 +19,10 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.lang.diagnostics import did_you_mean
-from ensue.spark.batch.files import DATE, dated
+from ensue.spark.batch.file_outputs import DATE, dated
 from ensue.spark.failures import as_job_error
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
-from ensue.spark.streaming.checkpoint_folder import local_folder
+from ensue.spark.streaming.checkpoint.folder import local_folder
 from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
 from ensue.spark.streaming.job import split
 from ensue.spark.streaming.kafka import (

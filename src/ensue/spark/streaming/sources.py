@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.spark.batch import nanoseconds
-from ensue.spark.batch.opening import MOST_RANKED
+from ensue.spark.batch.inputs import MOST_RANKED
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.config import KAFKA, Source

@@ -56,6 +56,7 @@ KINDS: Mapping[str, tuple[pa.DataType, str]] = {
 }
 _BLOCK_BYTES = 8_000_000
 """How many bytes of lines are read at a time. Spark hands over ten thousand lines in a batch."""
+_LINE_FEED, _SPACE, _QUOTE = 10, 32, 34
 _UNKNOWN = -(2**62)
 """What stands in for the number of a record that is not known: less than any number of a file."""
 
@@ -158,6 +159,36 @@ class LinesReader:
             block = plain_path(files.dictionary[int(codes[begin])].as_py()), int(starts[begin])
             yield from self._read_block(block, places, lines, rows)
 
+    def read_block(self, file: str, start: int, places: pa.Table, block: bytes) -> Batches:
+        """The records of whole lines of one block of a file, none of which is its first.
+
+        Lines that can be read as they stand are not parted before.
+        """
+        chunk = None
+        if not self._task.is_zeek and not _may_be_blank(block):
+            key, count = (plain_path(file), start), len(places)
+            seen = self._seen.get(key, 0)
+            chunk = self._chunk(name_of(file), block, self._numbers(key, count))
+            if chunk is not None and chunk.doubtful.any() and self._has_open_quotes(block):
+                chunk = None
+            if chunk is not None:
+                yield from self._events(places, np.arange(count), chunk)
+                return
+            self._seen[key] = seen
+        lines = pa.array(block.removesuffix(b"\n").split(b"\n"), pa.binary())
+        yield from self.read(places, lines)
+
+    def _has_open_quotes(self, block: bytes) -> bool:
+        """Whether a quote may not be closed in its line, so that a record may go on in the next.
+
+        Where no row is doubtful and each is a line, all are closed.
+        """
+        if self._task.format == LINES:
+            return False
+        data = np.frombuffer(block, np.uint8)
+        begins = np.concatenate([[0], np.flatnonzero(data[:-1] == _LINE_FEED) + 1])
+        return bool((np.add.reduceat(data == _QUOTE, begins, dtype=np.int64) % 2).any())
+
     def _without_firsts(self, firsts: Rows, lines: pa.Array) -> pa.Array:
         """The lines; the first of a file without its byte order mark, or checked as a header."""
         if not len(firsts):
@@ -188,15 +219,20 @@ class LinesReader:
                 texts = texts.filter(pa.array(~is_open))
         if len(rows):
             name = name_of(block[0])
-            chunk = self._chunk(name, texts, numbers)
+            chunk = self._chunk(name, _joined(texts), numbers)
             if chunk is not None:
                 yield from self._events(places, rows, chunk)
-                return
-            # A line that is no record is among them.
-            for at in range(len(rows)):
-                chunk = self._chunk(name, texts.slice(at, 1), numbers[at : at + 1])
-                if chunk is not None:
-                    yield from self._events(places, rows[at : at + 1], chunk)
+            else:
+                yield from self._read_singly(name, places, rows, texts, numbers)
+
+    def _read_singly(
+        self, name: str, places: pa.Table, rows: Rows, texts: pa.Array, numbers: Rows
+    ) -> Batches:
+        """Lines among which is one that is no record."""
+        for at in range(len(rows)):
+            chunk = self._chunk(name, _joined(texts.slice(at, 1)), numbers[at : at + 1])
+            if chunk is not None:
+                yield from self._events(places, rows[at : at + 1], chunk)
 
     def _numbers(self, block: tuple[str, int], count: int) -> Rows:
         if self._task.before is None:
@@ -205,9 +241,8 @@ class LinesReader:
         self._seen[block] = self._seen.get(block, 0) + count
         return np.arange(first, first + count)
 
-    def _chunk(self, name: str, texts: pa.Array, numbers: Rows) -> Chunk | None:
+    def _chunk(self, name: str, block: bytes, numbers: Rows) -> Chunk | None:
         """A chunk with a row for each line; None if one of them makes none."""
-        block = _joined(texts)
         reader = self._chunks.get(name)
         if reader is None:
             reader = self._chunks[name] = self._reader(name)
@@ -218,7 +253,7 @@ class LinesReader:
                 found, _ = reader.chunk(block, True, numbers)
             except ValueError:
                 return None
-        return found if len(found) == len(texts) else None
+        return found if len(found) == len(numbers) else None
 
     def _reader(self, name: str) -> LineChunks | CellChunks:
         if self._task.format == LINES:
@@ -345,6 +380,13 @@ class LinesReader:
 def _trimmed_lengths(lines: pa.Array) -> pa.Array:
     """The lengths of lines without white space around them; they may be no UTF-8."""
     return pc.binary_length(pc.ascii_trim_whitespace(lines.view(pa.string())))
+
+
+def _may_be_blank(block: bytes) -> bool:
+    """Whether a line begins with white space, or is nothing else."""
+    data = np.frombuffer(block, np.uint8)
+    begins = data[np.flatnonzero(data[:-1] == _LINE_FEED) + 1]
+    return bool(len(block)) and bool(data[0] <= _SPACE or (begins <= _SPACE).any())
 
 
 def _joined(texts: pa.Array) -> bytes:

@@ -10,8 +10,8 @@ shuffle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch import BatchEngine
+from ensue.engine.batch.output.columns import BatchOutputs, join_tables, joined_texts
+from ensue.engine.batch.output.lines import batch_lines
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance, far_problem
@@ -27,7 +29,7 @@ from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
 from ensue.library import Library
-from ensue.spark.outputs import OutputColumns, new_events, output_columns
+from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import Group, Plan, plan_of
 from ensue.spark.worker import positions
 from ensue.spark.worker.event_rows import (
@@ -70,7 +72,7 @@ class GroupTask(NamedTuple):
     events had no key). `names` are the names of the columns as `ensue.events.columns` reads them,
     `nulls` the attributes that were not shuffled, and `packed` the types that are numbers in the
     column of arrivals, if they are (`packed_types`). `times` says how rows that Python reads hold
-    their times.
+    their times. `clock` is the time of the clock at the end, where it is known before the run.
     """
 
     library: bytes
@@ -85,6 +87,7 @@ class GroupTask(NamedTuple):
     packed: tuple[str, ...] = ()
     times: Times = NO_TIMES
     max_jump: float = UNBOUNDED
+    clock: int | None = None
 
 
 class PreparedGroup(NamedTuple):
@@ -110,8 +113,13 @@ def _prepared(task: GroupTask) -> PreparedGroup:
 def run_columns(given: tuple[Any, ...], batches: Batches) -> Batches:
     """The rules of a group over rows of columns, all of which fit their types."""
     task = GroupTask(*given)
-    prepared = _prepared(task)
     renamed = (pa.RecordBatch.from_arrays(b.columns, names=list(task.names)) for b in batches)
+    yield from run_rows(task, renamed)
+
+
+def run_rows(task: GroupTask, renamed: Batches) -> Batches:
+    """As `run_columns`, over rows whose columns have the names of the task."""
+    prepared = _prepared(task)
     keys = ["time", ARRIVAL] if ARRIVAL in task.names else ["time"]
     tables = _near(sorted_tables(renamed, keys, task.sort_buffer_bytes))
     if task.mode != "feed" and runs_in_columns(prepared.plan, prepared.group, task):
@@ -146,41 +154,55 @@ def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
 def _in_columns(prepared: PreparedGroup, task: GroupTask, tables: Iterator[pa.Table]) -> Batches:
     plan, group, columns = prepared
     engine = BatchEngine(plan.part(group), columns=columns.made)
-    clock: int | None = None
+    clock = task.clock
     selected = None
     if not {rule.name for rule in group.rules} <= set(plan.selected):
         selected = pa.array(list(plan.selected))
 
-    def rows(made: pa.Table, order: pa.Array | None = None) -> Batches:
+    def rows(
+        found: Sequence[BatchOutputs], positions: Callable[[pa.Table], pa.Array] | None = None
+    ) -> Batches:
+        if not any(map(len, found)):
+            return
+        made = join_tables([each.table() for each in found if len(each)])
+        order = None if positions is None else positions(made)
+        events = _written_lines(found) if task.with_event else None
         if selected is not None:
-            kept = pc.is_in(made.column("correlation"), selected)
+            kept = pc.is_in(made.column("correlation"), selected).combine_chunks()
             made = made.filter(kept)
-            order = None if order is None else order.filter(kept.combine_chunks())
+            order = None if order is None else order.filter(kept)
+            events = None if events is None else events.filter(kept)
         if made.num_rows:
-            events = new_events(made, plan) if task.with_event else None
             yield from columns.table(made, order, events).combine_chunks().to_batches()
 
     for table in tables:
         arrivals = _arrivals(table, task)
         clock, table = _event_columns(table, task, clock)
         if not task.with_order:
-            for made in engine.push_in_parts(table, DEFAULT_SOURCE):
-                yield from rows(made)
+            for found in engine.read_table(table, DEFAULT_SOURCE):
+                yield from rows([found])
             _check(engine)
             continue
         sorted_rows = SortedRows(table, arrivals)
         for begin, end in sorted_rows.distinct_slices():
-            made = _pushed(engine, table.slice(begin, end - begin))
-            order = output_positions(sorted_rows, begin, end, made, plan.numbered_names)
-            yield from rows(made, order)
-    for made in engine.finish_in_parts(clock):
-        yield from rows(made)
+            outputs = list(engine.read_table(table.slice(begin, end - begin), DEFAULT_SOURCE))
+            _check(engine)
+            numbered = plan.numbered_names
+            yield from rows(
+                outputs, partial(output_positions, sorted_rows, begin, end, names=numbered)
+            )
+    if clock is not None:
+        for found in engine.advance_to(clock):
+            yield from rows([found])
+    missed = [(name, count) for name, count in engine.counts.without_key.items() if count]
+    if task.mode == "count" and missed:
+        yield columns.batch([(b"", _unkeyed_count(*each)) for each in missed])
 
 
-def _pushed(engine: BatchEngine, table: pa.Table) -> pa.Table:
-    made = engine.push_batch(table, DEFAULT_SOURCE)
-    _check(engine)
-    return made
+def _written_lines(found: Sequence[BatchOutputs]) -> pa.Array:
+    """Outputs as CloudEvents JSON."""
+    lines = joined_texts([batch_lines(each) for each in found if len(each)])
+    return pc.ascii_rtrim(lines, characters="\n")
 
 
 def _check(engine: BatchEngine) -> None:
@@ -216,7 +238,7 @@ def _by_event(
     plan, group, _ = prepared
     counts = Counts()
     running = OrderedGroup(plan, group, counts)
-    clock: int | None = None
+    clock = task.clock
     for table in tables:
         arrivals = _arrivals(table, task).to_pylist()
         clock, table = _event_columns(table, task, clock)

@@ -9,7 +9,7 @@ import typer
 
 from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import console
-from ensue.remote import Server
+from ensue.remote import Server, UnreachableError
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -42,10 +42,23 @@ def top(
         return
     from rich.live import Live
 
-    with Live(_screen(server), console=console(False), screen=True, auto_refresh=False) as live:
+    screen: Any = _screen(server)
+    with Live(screen, console=console(False), screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(max(0.1, every))
-            live.update(_screen(server), refresh=True)
+            try:
+                screen = shown = _screen(server)
+            except UnreachableError:
+                shown = _with_note(screen, "the server does not answer; trying again")
+            live.update(shown, refresh=True)
+
+
+def _with_note(screen: Group, note: str) -> Group:
+    """The last figures, with a line that says that they are old."""
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(Text(note, "bold red"), screen)
 
 
 def _screen(server: Server) -> Group:

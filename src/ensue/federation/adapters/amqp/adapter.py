@@ -124,6 +124,8 @@ class AmqpAdapter(Adapter):
     async def listen(self, wanted: Sequence[Filter]) -> None:
         if self._consumers:
             return
+        channel = await self._receiving.get_underlay_channel()
+        channel.on_consumer_cancel_callbacks.add(self._cancelled)
         for address in (self.service.address, self.service.transit_address):
             queue = await self._do("cannot subscribe", self._queue(address))
             in_transit = address == self.service.transit_address
@@ -161,7 +163,10 @@ class AmqpAdapter(Adapter):
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
         channel = await self._sending.get_underlay_channel()
         confirmed = [channel.basic_publish(**self._message(each), wait=False) for each in outgoing]
-        await self._do("cannot publish", asyncio.gather(*confirmed))
+        answers = await self._do("cannot publish", asyncio.gather(*confirmed))
+        if any(not isinstance(each, aiormq.spec.Basic.Ack) for each in answers):
+            # The broker also confirms what it drops for want of a queue.
+            raise LinkError(f"service `{self.service.name}`: cannot publish: there is no queue")
 
     async def tell(self, message: bytes) -> None:
         exchange = self._exchanges[self.service.control_address]
@@ -249,10 +254,15 @@ class AmqpAdapter(Adapter):
             "exchange": exchange,
             "routing_key": routing,
             "properties": properties,
+            "mandatory": not exchange,
         }
 
     async def _hear(self, message: Any) -> None:
         self._control.put(message.body)
+
+    def _cancelled(self, _: Any) -> None:
+        """The broker hands out no more of a queue, since somebody has deleted it."""
+        self._closed(None, RuntimeError("a queue of the gateway was deleted"))
 
     def _closed(self, _: Any, error: BaseException | None = None) -> None:
         reason = str(error) if error is not None else "it was closed"

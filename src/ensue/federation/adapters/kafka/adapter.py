@@ -26,7 +26,6 @@ from ensue.federation.adapters.base import (
     Incoming,
     Outgoing,
     ProtectedOptions,
-    RefusedError,
     Service,
     broken,
     driver,
@@ -34,6 +33,13 @@ from ensue.federation.adapters.base import (
     incoming_of,
 )
 from ensue.federation.adapters.inbox import Inbox
+from ensue.federation.adapters.kafka.producing import Producing
+from ensue.federation.adapters.kafka.reading import (
+    SECONDS_TO_ANSWER,
+    consumed,
+    ends_of,
+    latest,
+)
 from ensue.federation.messages.attributes import KEY
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
@@ -43,10 +49,6 @@ admin: Any = driver("confluent_kafka.admin", "kafka")
 
 BINDING = Binding("ce_")
 CONTENT_TYPE = "content-type"
-RECALLED = 2000
-_SECONDS_TO_ANSWER = 10.0
-_MOST_AT_ONCE = 1000
-_SECONDS_TO_WAIT = 0.1
 
 T = TypeVar("T")
 
@@ -78,7 +80,7 @@ class KafkaAdapter(Adapter):
         super().__init__(service)
         self._options: KafkaOptions = service.options or KafkaOptions()
         self._threads = ThreadPoolExecutor(5, f"kafka {service.name}")
-        self._producer: Any = None
+        self._producing: Producing | None = None
         self._consumer: Any = None
         self._listener: Any = None
         self._is_closed = False
@@ -155,31 +157,24 @@ class KafkaAdapter(Adapter):
     def _connect(self) -> None:
         settings = self._settings()
         service = self.service
-        self._producer = kafka.Producer(
-            settings
-            | {
-                "enable.idempotence": "true",
-                "linger.ms": "2",
-                "message.timeout.ms": str(int(_SECONDS_TO_ANSWER * 1000)),
-            }
-        )
-        self._wait_for_server()
+        self._producing = Producing(settings, service.name)
+        self._wait_for_server(self._producing.client)
         self._make_topics(settings)
         reading = {"enable.auto.commit": "false", "auto.offset.reset": "earliest"}
         self._consumer = kafka.Consumer(settings | reading | {"group.id": self._group})
         self._listener = kafka.Consumer(settings | reading | {"group.id": f"{self._group}.control"})
-        self._listener.assign(self._ends(self._listener, [service.control_address]))
+        self._listener.assign(ends_of(self._listener, [service.control_address]))
 
-    def _wait_for_server(self) -> None:
+    def _wait_for_server(self, client: Any) -> None:
         """Raises what the server has against the credentials, or TLS against the server, at once:
         the client library would go on trying."""
-        until = time.monotonic() + _SECONDS_TO_ANSWER
+        until = time.monotonic() + SECONDS_TO_ANSWER
         while True:
             try:
-                self._producer.list_topics(timeout=1.0)
+                client.list_topics(timeout=1.0)
             except kafka.KafkaException:
                 # Only now the library calls `_note`.
-                self._producer.poll(0)
+                client.poll(0)
                 reason = self._reason
                 if reason is not None and (_is_refusal(reason) or time.monotonic() > until):
                     raise kafka.KafkaException(reason) from None
@@ -229,7 +224,7 @@ class KafkaAdapter(Adapter):
             service.control_address: 1,
         }
         client = admin.AdminClient(settings)
-        known = client.list_topics(timeout=_SECONDS_TO_ANSWER).topics
+        known = client.list_topics(timeout=SECONDS_TO_ANSWER).topics
         missing = [
             admin.NewTopic(topic, partitions)
             for topic, partitions in wanted.items()
@@ -237,7 +232,7 @@ class KafkaAdapter(Adapter):
         ]
         if not missing:
             return
-        for made in client.create_topics(missing, request_timeout=_SECONDS_TO_ANSWER).values():
+        for made in client.create_topics(missing, request_timeout=SECONDS_TO_ANSWER).values():
             # Another gateway may have been quicker, or topics may be somebody else's to make.
             with contextlib.suppress(kafka.KafkaException):
                 made.result()
@@ -245,10 +240,10 @@ class KafkaAdapter(Adapter):
     def _assign(self) -> None:
         """Go on from what was acknowledged; begin at the end where nothing was."""
         service = self.service
-        ends = self._ends(self._consumer, [service.address, service.transit_address])
+        ends = ends_of(self._consumer, [service.address, service.transit_address])
         known = self._consumer.committed(
             [kafka.TopicPartition(each.topic, each.partition) for each in ends],
-            timeout=_SECONDS_TO_ANSWER,
+            timeout=SECONDS_TO_ANSWER,
         )
         begin = []
         for end, committed in zip(ends, known, strict=True):
@@ -261,119 +256,44 @@ class KafkaAdapter(Adapter):
         self._consumer.commit(offsets=begin, asynchronous=False)
         self._consumer.assign(begin)
 
-    def _ends(self, consumer: Any, topics: Sequence[str]) -> list[Any]:
-        """The ends of all partitions. A topic that was just made has no leader for a moment."""
-        until = time.monotonic() + _SECONDS_TO_ANSWER
-        while True:
-            try:
-                return self._ends_now(consumer, topics)
-            except kafka.KafkaException as error:
-                if error.args[0].code() not in _NOT_YET or time.monotonic() > until:
-                    raise
-                time.sleep(0.05)
-
-    @staticmethod
-    def _ends_now(consumer: Any, topics: Sequence[str]) -> list[Any]:
-        found = []
-        for topic in topics:
-            described = consumer.list_topics(topic, timeout=_SECONDS_TO_ANSWER).topics[topic]
-            if described.error is not None:
-                raise kafka.KafkaException(described.error)
-            for partition in described.partitions:
-                place = kafka.TopicPartition(topic, partition)
-                _, high = consumer.get_watermark_offsets(place, timeout=_SECONDS_TO_ANSWER)
-                found.append(kafka.TopicPartition(topic, partition, high))
-        return found
-
     def _forget(self) -> None:
         self._consumer.unassign()
         client = admin.AdminClient(self._settings())
         for ended in client.delete_consumer_groups([self._group]).values():
             # A group that never committed is not there.
             with contextlib.suppress(kafka.KafkaException):
-                ended.result(_SECONDS_TO_ANSWER)
+                ended.result(SECONDS_TO_ANSWER)
 
     def _consume(self, consumer: Any) -> list[Any]:
-        if self._is_closed:
-            return []
-        first = consumer.poll(_SECONDS_TO_WAIT)
-        if first is None:
-            return []
-        found = []
-        # To ask for many at once would wait for many; what is there already is taken along.
-        for each in (first, *consumer.consume(_MOST_AT_ONCE, 0)):
-            if each.error() is None:
-                found.append(each)
-            elif not each.error().retriable() and each.error().code() not in _PASSING:
-                raise kafka.KafkaException(each.error())
-        return found
+        return [] if self._is_closed else consumed(consumer)[0]
 
     def _commit(self, offsets: list[Any]) -> None:
         self._consumer.commit(offsets=offsets, asynchronous=False)
 
     def _produce(self, records: Sequence[dict[str, Any]]) -> None:
-        failed: list[Any] = []
-
-        def delivered(error: Any, _: Any) -> None:
-            if error is not None:
-                failed.append(error)
-
-        for each in records:
-            while True:
-                try:
-                    self._producer.produce(**each, on_delivery=delivered)
-                    break
-                except BufferError:
-                    self._producer.poll(0.05)
-        left = self._producer.flush(_SECONDS_TO_ANSWER + 1)
-        if failed:
-            error = failed[0]
-            if error.code() == kafka.KafkaError.MSG_SIZE_TOO_LARGE:
-                raise RefusedError(f"service `{self.service.name}`: {error}")
-            raise kafka.KafkaException(error)
-        if left:
-            raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
+        if self._producing is not None:
+            self._producing.produce(records)
 
     def _latest(self) -> list[Any]:
-        """The last records of the topics of events."""
         service = self.service
-        reader = kafka.Consumer(
-            self._settings() | {"group.id": f"{self._group}.recall", "enable.auto.commit": "false"}
-        )
-        try:
-            ends = self._ends(reader, [service.address, service.transit_address])
-            begin, waiting = [], 0
-            for each in ends:
-                low, high = reader.get_watermark_offsets(each, timeout=_SECONDS_TO_ANSWER)
-                start = max(low, high - RECALLED)
-                waiting += high - start
-                begin.append(kafka.TopicPartition(each.topic, each.partition, start))
-            reader.assign(begin)
-            found: list[Any] = []
-            while waiting > 0:
-                most = min(waiting, _MOST_AT_ONCE)
-                came = [each for each in reader.consume(most, 2.0) if not each.error()]
-                if not came:
-                    break
-                waiting -= len(came)
-                found += came
-            return found
-        finally:
-            reader.close()
+        settings = self._settings() | {"group.id": f"{self._group}.recall"}
+        return latest(settings, [service.address, service.transit_address])
 
     def _lag(self) -> int:
         waiting = 0
         for each in self._consumer.position(self._consumer.assignment()):
-            _, high = self._consumer.get_watermark_offsets(each, timeout=_SECONDS_TO_ANSWER)
+            _, high = self._consumer.get_watermark_offsets(each, timeout=SECONDS_TO_ANSWER)
             waiting += max(0, high - each.offset) if each.offset >= 0 else 0
         return waiting
 
     def _close(self) -> None:
+        if self._producing is not None:
+            self._producing.close()
         for each in (self._consumer, self._listener):
             if each is not None:
                 with contextlib.suppress(Exception):
                     each.close()
-        self._consumer = self._listener = self._producer = None
+        self._consumer = self._listener = self._producing = None
 
     def _note(self, error: Any) -> None:
         """Called from a thread of the library."""
@@ -413,7 +333,9 @@ class KafkaAdapter(Adapter):
         return incoming_of(BINDING.read, message, token, in_transit)
 
     def _broken(self, doing: str, error: Any) -> LinkError:
-        return broken(self.service, doing, RuntimeError(error.args[0].str()))
+        told = broken(self.service, doing, RuntimeError(error.args[0].str()))
+        told.confirmed = getattr(error, "confirmed", 0)
+        return told
 
     async def _call(self, work: Callable[..., T], *given: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
@@ -429,25 +351,7 @@ class KafkaAdapter(Adapter):
             raise broken(self.service, doing, error) from None
 
 
-_NOT_YET = (
-    kafka.KafkaError.NOT_LEADER_FOR_PARTITION,
-    kafka.KafkaError.LEADER_NOT_AVAILABLE,
-    kafka.KafkaError.UNKNOWN_TOPIC_OR_PART,
-    kafka.KafkaError._UNKNOWN_PARTITION,
-    kafka.KafkaError._UNKNOWN_TOPIC,
-)
-
-
 def _is_refusal(error: Any) -> bool:
     """Whether a server or TLS has refused the connection, so that trying again is of no use."""
     refusals = (kafka.KafkaError._AUTHENTICATION, kafka.KafkaError._SSL)
     return error.code() in refusals or "SSL alert" in error.str()
-
-
-_PASSING = (
-    kafka.KafkaError._PARTITION_EOF,
-    kafka.KafkaError._TRANSPORT,
-    kafka.KafkaError._ALL_BROKERS_DOWN,
-    kafka.KafkaError._TIMED_OUT,
-)
-"""Errors that the client library mends by itself, or tells in another way."""

@@ -25,6 +25,7 @@ from ensue.federation.adapters.base import (
     Incoming,
     Outgoing,
     ProtectedOptions,
+    RefusedError,
     Service,
     broken,
     driver,
@@ -44,6 +45,8 @@ BINDING = Binding("")
 SCHEMES = {"mqtt": 1883, "tcp": 1883, "mqtts": 8883, "ssl": 8883}
 MOST_IN_FLIGHT = 1000
 _SECONDS_TO_CONNECT = 10
+_MOST_HEAD = 4096
+"""Bytes of a packet besides its body, if topic and properties are not out of the ordinary."""
 
 
 class MqttOptions(ProtectedOptions, frozen=True, kw_only=True):
@@ -74,6 +77,9 @@ class MqttAdapter(Adapter):
         self._client: Any = None
         self._unconfirmed: set[int] = set()
         self._confirmed = asyncio.Event()
+        self._refusal = ""
+        self._largest: int | None = None
+        self._is_listening = False
         self._events: Inbox[Incoming] = Inbox()
         self._control = ControlInbox()
 
@@ -109,26 +115,32 @@ class MqttAdapter(Adapter):
         paho.on_message = self._received
         paho.on_publish = self._published
         paho.on_log = self._logged
+        paho.on_connect = self._limited
         self._events, self._control = Inbox(), ControlInbox()
-        self._unconfirmed = set()
+        self._unconfirmed, self._refusal, self._is_listening = set(), "", False
         try:
             await self._client.__aenter__()
             # It would write a line for every message.
             paho.on_log = None
             paho._sock = BufferedSocket(paho._sock, asyncio.get_running_loop())
             self._client._disconnected.add_done_callback(self._lost)
-            await self._client.subscribe(service.control_address, qos=1)
+            await self._subscribe([(service.control_address, 1)])
         except (aiomqtt.MqttError, OSError) as error:
             await self.close()
             raise broken(service, "cannot connect", error) from None
 
     async def listen(self, wanted: Sequence[Filter]) -> None:
+        if self._is_listening:
+            # To subscribe again would bring messages again that the broker retains.
+            return
         topics = [(self.service.address, self._options.qos), (self.service.transit_address, 1)]
-        await self._do("cannot subscribe", self._client.subscribe(topics))
+        await self._do("cannot subscribe", self._subscribe(topics))
+        self._is_listening = True
 
     async def unlisten(self) -> None:
         topics = [self.service.address, self.service.transit_address]
         await self._do("cannot unsubscribe", self._client.unsubscribe(topics))
+        self._is_listening = False
 
     async def receive(self) -> list[Incoming]:
         return await self._events.take()
@@ -139,8 +151,9 @@ class MqttAdapter(Adapter):
                 self._client._client.ack(mid, qos)
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        for each in outgoing:
-            self._publish_one(each)
+        # All are made before the first is sent: where one is too large, none is sent twice.
+        for packet in [self._packet(each) for each in outgoing]:
+            self._put(*packet)
         await self._all_confirmed()
 
     async def tell(self, message: bytes) -> None:
@@ -162,7 +175,7 @@ class MqttAdapter(Adapter):
         with contextlib.suppress(aiomqtt.MqttError, OSError):
             await client.__aexit__(None, None, None)
 
-    def _publish_one(self, outgoing: Outgoing) -> None:
+    def _packet(self, outgoing: Outgoing) -> tuple[str, bytes, int, Any]:
         event, service = outgoing.event, self.service
         message = BINDING.write(event, "structured" if outgoing.in_transit else service.encoding)
         expiry = expiry_of(event)
@@ -176,7 +189,12 @@ class MqttAdapter(Adapter):
                 left = expiry // 1_000_000 - int(time.time())
                 given.MessageExpiryInterval = min(max(left, 1), 0xFFFFFFFF)
         topic = service.transit_address if outgoing.in_transit else service.address
-        self._put(topic, message.body, 1 if outgoing.in_transit else self._options.qos, given)
+        if self._largest is not None and len(message.body) + _MOST_HEAD > self._largest:
+            raise RefusedError(
+                f"service `{service.name}`: event `{event.id}` has {len(message.body)} bytes, and"
+                f" the broker takes packets of {self._largest}"
+            )
+        return topic, message.body, 1 if outgoing.in_transit else self._options.qos, given
 
     def _put(self, topic: str, body: bytes, qos: int, given: Any) -> None:
         if self._client is None or self._events.is_failed:
@@ -193,10 +211,28 @@ class MqttAdapter(Adapter):
                 raise LinkError(f"service `{self.service.name}`: cannot publish: connection lost")
             self._confirmed.clear()
             await self._confirmed.wait()
+        if self._refusal:
+            raise LinkError(f"service `{self.service.name}`: cannot publish: {self._refusal}")
+
+    async def _subscribe(self, topics: list[tuple[str, int]]) -> None:
+        """Return once the broker has granted each subscription."""
+        granted = await self._client.subscribe(topics)
+        refused = [str(each) for each in granted if getattr(each, "is_failure", False)]
+        if refused:
+            raise aiomqtt.MqttError(f"the broker refuses: {', '.join(refused)}")
 
     # --- callbacks of the client, in the loop -------------------------------------------------
 
-    def _published(self, _client: Any, _data: Any, mid: int, *_: Any) -> None:
+    def _limited(self, client: Any, data: Any, flags: Any, reason: Any, given: Any) -> None:
+        """What a broker takes at a time: the client under the driver does not look at it."""
+        most = getattr(given, "ReceiveMaximum", MOST_IN_FLIGHT)
+        client._max_inflight_messages = min(most, MOST_IN_FLIGHT)
+        self._largest = getattr(given, "MaximumPacketSize", None)
+        self._client._on_connect(client, data, flags, reason, given)
+
+    def _published(self, _client: Any, _data: Any, mid: int, reason: Any, *_: Any) -> None:
+        if getattr(reason, "is_failure", False):
+            self._refusal = f"the broker refuses an event: {reason}"
         self._unconfirmed.discard(mid)
         if not self._unconfirmed:
             self._confirmed.set()

@@ -52,6 +52,7 @@ _SECONDS_TO_ACKNOWLEDGE = 5.0
 _PULLED, _PULLED_BYTES = 500, 256 * 1024 * 1024
 """What is asked for at once: messages, and the bytes that they may have at most."""
 _FAILURES = (errors.Error, OSError, asyncio.TimeoutError)
+_REFUSED = "permissions violation"
 
 
 class NatsOptions(ProtectedOptions, frozen=True, kw_only=True):
@@ -90,6 +91,7 @@ class NatsAdapter(Adapter):
         self._client: Any = None
         self._subscriptions: list[Any] = []
         self._noted: Exception | None = None
+        self._refusal: Exception | None = None
         self._events: Inbox[Incoming] = Inbox()
         self._control = ControlInbox()
 
@@ -108,7 +110,7 @@ class NatsAdapter(Adapter):
         if urlsplit(service.url).scheme in ("tls", "wss"):
             given["tls"] = options.tls_context()
         self._events, self._control = Inbox(), ControlInbox()
-        self._subscriptions = []
+        self._subscriptions, self._refusal = [], None
         try:
             async with asyncio.timeout(_SECONDS_TO_CONNECT):
                 self._client = await nats.connect(
@@ -151,8 +153,8 @@ class NatsAdapter(Adapter):
         return await self._events.take()
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        for each in outgoing:
-            address, message = self._message(each)
+        # All are made before the first is sent: where one is too large, none is sent twice.
+        for address, message in [self._message(each) for each in outgoing]:
             await self._do(
                 "cannot publish",
                 self._client.publish(address, message.body, headers=_headers(message)),
@@ -185,13 +187,18 @@ class NatsAdapter(Adapter):
         return service.transit_address if outgoing.in_transit else service.address, message
 
     async def _until_read(self) -> None:
-        """Return once the server has read all that was sent before.
+        """Return once the server has taken all that was sent before.
 
         An answer to a ping tells that, but the driver writes a ping ahead of what still waits to
         be written; by the answer, what waited has been written, and a second ping comes behind it.
+        What the server does not allow it refuses before it answers.
         """
         for _ in range(2):
             await self._client.flush(_SECONDS_TO_ANSWER)
+        if self._refusal is not None:
+            raise self._refusal
+        if not self._client.is_connected:
+            raise errors.ConnectionClosedError
 
     async def _hear(self, message: Any) -> None:
         self._control.put(message.data)
@@ -204,6 +211,9 @@ class NatsAdapter(Adapter):
         self._noted = error
         if isinstance(error, errors.SlowConsumerError):
             self._fail(f"messages are lost: {error}")
+        elif _REFUSED in str(error).lower():
+            self._refusal = error
+            self._fail(str(error))
 
     async def _closed(self) -> None:
         self._fail("the connection is lost")
@@ -292,11 +302,15 @@ class JetStreamAdapter(NatsAdapter):
             await self._do("cannot acknowledge", each.ack())
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        calls = []
-        for each in outgoing:
-            address, message = self._message(each)
-            headers = {**(_headers(message) or {}), "Nats-Msg-Id": _identity(each.event)}
-            calls.append(self._jetstream.publish(address, message.body, headers=headers))
+        messages = [(*self._message(each), _identity(each.event)) for each in outgoing]
+        calls = [
+            self._jetstream.publish(
+                address,
+                message.body,
+                headers={**(_headers(message) or {}), "Nats-Msg-Id": identity},
+            )
+            for address, message, identity in messages
+        ]
         await self._do("cannot publish", asyncio.gather(*calls))
 
     async def close(self) -> None:

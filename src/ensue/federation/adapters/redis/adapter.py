@@ -139,7 +139,7 @@ class RedisAdapter(Adapter):
             self._client = redis.Redis.from_url(service.url, **known)
             await self._client.ping()
             self._subscriber = self._client.pubsub()
-            await self._subscriber.subscribe(service.control_address)
+            await self._subscribe(self._subscriber, service.control_address)
         except (exceptions.RedisError, OSError) as error:
             await self.close()
             raise broken(service, "cannot connect", error) from None
@@ -164,25 +164,42 @@ class RedisAdapter(Adapter):
                 with contextlib.suppress(exceptions.RedisError, OSError):
                     await each.aclose()
 
+    async def _subscribe(self, subscriber: Any, *channels: str) -> None:
+        """Subscribe, and return once the server has said that each subscription is in force.
+
+        The driver sends the command and goes on; a publication over another connection could be
+        read before it.
+        """
+        await subscriber.subscribe(*channels)
+        waiting = len(channels)
+        while waiting:
+            message = await subscriber.get_message(timeout=_SECONDS_TO_CONNECT)
+            if message is None:
+                raise exceptions.TimeoutError("the server does not answer")
+            if message["type"] == "subscribe":
+                waiting -= 1
+            else:
+                await self._take(message)
+
     async def _read(self, subscriber: Any) -> None:
         """Messages of pub/sub, for as long as the connection stands."""
-        service = self.service
         try:
             while True:
                 message = await subscriber.get_message(ignore_subscribe_messages=True, timeout=None)
-                if message is None:
-                    continue
-                channel = message["channel"].decode()
-                if channel == service.control_address:
-                    self._control.put(message["data"])
-                else:
-                    await self._events.put_when_free(
-                        incoming(message["data"], None, channel == service.transit_address)
-                    )
+                if message is not None:
+                    await self._take(message)
         except (exceptions.RedisError, OSError) as error:
-            lost = broken(service, "the connection is lost", error)
+            lost = broken(self.service, "the connection is lost", error)
             self._control.fail(lost)
             self._events.fail(lost)
+
+    async def _take(self, message: Any) -> None:
+        channel = message["channel"].decode()
+        if channel == self.service.control_address:
+            self._control.put(message["data"])
+        else:
+            in_transit = channel == self.service.transit_address
+            await self._events.put_when_free(incoming(message["data"], None, in_transit))
 
     async def _do(self, doing: str, call: Any) -> Any:
         try:
@@ -269,11 +286,14 @@ class StreamAdapter(RedisAdapter):
             packed = await self._client.eval(
                 _READ_MANY, len(self._streams), *self._streams, *bounds
             )
-        except exceptions.ConnectionError as error:
+        except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise broken(self.service, "cannot read", error) from None
         except exceptions.RedisError:
-            # Not everybody may run scripts, or the group was just ended.
-            self._reads_many = False
+            # Not everybody may run scripts, or the group was just ended. What the script was handed
+            # out before it failed comes again, one by one.
+            if self._is_listening.is_set():
+                self._reads_many = False
+                self._pending = dict.fromkeys(self._streams, "0")
             return []
         if packed is None:
             return []
@@ -390,7 +410,7 @@ class PubSubAdapter(RedisAdapter):
         # A connection of its own: where events wait for room, control messages must not.
         self._listener = self._client.pubsub()
         channels = (self.service.address, self.service.transit_address)
-        await self._do("cannot subscribe", self._listener.subscribe(*channels))
+        await self._do("cannot subscribe", self._subscribe(self._listener, *channels))
         self._readers.append(asyncio.create_task(self._read(self._listener)))
 
     async def unlisten(self) -> None:

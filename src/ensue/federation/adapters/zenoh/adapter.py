@@ -35,6 +35,7 @@ zenoh: Any = driver("zenoh", "zenoh")
 
 BINDING = Binding("ce-")
 _SECONDS_TO_SPREAD = 0.3
+_SECONDS_TO_ANSWER = 5.0
 _TRANSPORTS = {"zenoh": "tcp", "zenohs": "tls"}
 
 
@@ -68,6 +69,7 @@ class ZenohAdapter(Adapter):
         self._options: ZenohOptions = service.options or ZenohOptions()
         self._session: Any = None
         self._subscribers: list[Any] = []
+        self._answering: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._events: Inbox[Incoming] = Inbox()
         self._control = ControlInbox()
@@ -82,7 +84,8 @@ class ZenohAdapter(Adapter):
                 _key(self.service.control_address), lambda sample: self._hand(self._hear, sample)
             )
             self._subscribers.append(heard)
-            await asyncio.sleep(_SECONDS_TO_SPREAD)
+            self._answering = self._session.declare_queryable(self._question, _answer)
+            await self._spread()
         except zenoh.ZError as error:
             await self.close()
             raise broken(self.service, "cannot connect", error) from None
@@ -98,13 +101,12 @@ class ZenohAdapter(Adapter):
 
             made = self._session.declare_subscriber(_key(address), receive)
             self._subscribers.append(made)
-        # Peers learn of a subscriber without telling so.
-        await asyncio.sleep(_SECONDS_TO_SPREAD)
+        await self._spread()
 
     async def unlisten(self) -> None:
         while len(self._subscribers) > 1:
             self._subscribers.pop().undeclare()
-        await asyncio.sleep(_SECONDS_TO_SPREAD)
+        await self._spread()
         self._events = Inbox()
 
     async def receive(self) -> list[Incoming]:
@@ -130,6 +132,29 @@ class ZenohAdapter(Adapter):
         if session is not None:
             with contextlib.suppress(zenoh.ZError):
                 await asyncio.to_thread(session.close)
+
+    async def _spread(self) -> None:
+        """Wait until peers know what was declared here.
+
+        They learn it without telling so. Other gateways answer a question, which they read behind
+        it; clients that do not are given a moment.
+        """
+        try:
+            await asyncio.to_thread(self._ask)
+        except zenoh.ZError as error:
+            raise broken(self.service, "cannot subscribe", error) from None
+        await asyncio.sleep(_SECONDS_TO_SPREAD)
+
+    def _ask(self) -> None:
+        question = self._session.get(
+            self._question, target=zenoh.QueryTarget.ALL, timeout=_SECONDS_TO_ANSWER
+        )
+        for _ in question:
+            pass
+
+    @property
+    def _question(self) -> str:
+        return f"{_key(self.service.control_address)}/known"
 
     def _put(self, address: str, body: bytes, attachment: str) -> None:
         try:
@@ -209,6 +234,11 @@ class ZenohAdapter(Adapter):
         message = Message(bytes(sample.payload), content_type, headers)
         incoming = incoming_of(BINDING.read, message, None, in_transit)
         self._events.put_or_fail(incoming, self.service.name)
+
+
+def _answer(query: Any) -> None:
+    with query:
+        query.reply(query.key_expr, b"")
 
 
 def attached_headers(attachment: Any) -> dict[str, str]:

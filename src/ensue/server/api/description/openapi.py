@@ -260,6 +260,20 @@ def paths() -> dict[str, Any]:
                 role="history",
             )
         },
+        "/v1/outputs/{position}/why": {
+            "get": _operation(
+                "Tell which events completed which parts of the rule, and made it put this out",
+                _given(200, ref("OutputReason")),
+                _path("position", {"type": "integer", "minimum": 0}, "its position"),
+                _query(
+                    "events",
+                    {"type": "integer", "minimum": 1, "maximum": 500_000},
+                    "how many of the events before it are read again",
+                ),
+                problems=(404, 422),
+                role="rules` and `history",
+            )
+        },
         "/v1/types": {
             "get": _operation("List the declared event types", _given(200, array(ref("Type"))))
         },

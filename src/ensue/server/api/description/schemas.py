@@ -196,6 +196,22 @@ SCHEMAS: dict[str, Schema] = {
         trigger=TEXT,
         causes=array(record(id=TEXT, kind=TEXT, seq=maybe(NUMBER), event=maybe(ref("Event")))),
     ),
+    "OutputReason": record(
+        why=maybe(TEXT),
+        causes=array(
+            record(
+                part=TEXT,
+                kind=TEXT,
+                time=TIME,
+                id=maybe(TEXT),
+                seq=maybe(NUMBER),
+                event=maybe(ref("Event")),
+            )
+        ),
+        read=NUMBER,
+        since=maybe(TIME),
+        whole=YES_NO,
+    ),
     "Type": record(
         name=TEXT,
         libraries={
@@ -220,7 +236,14 @@ SCHEMAS: dict[str, Schema] = {
         diagnostics=array(ref("Diagnostic")),
         problems=array(record(line=NUMBER, problems=array(TEXT))),
         events=array(record(line=NUMBER, event=ref("Event"), seconds=REAL)),
-        outputs=array(record(event=ref("Event"), seconds=REAL, why=TEXT)),
+        outputs=array(
+            record(
+                event=ref("Event"),
+                seconds=REAL,
+                why=TEXT,
+                causes=array(record(part=TEXT, kind=TEXT, number=maybe(NUMBER), seconds=REAL)),
+            )
+        ),
         waiting=array(record(rule=TEXT, key=maybe(TEXT), text=TEXT)),
         machines=array(record(rule=TEXT, **_DRAWN)),
         late=NUMBER,

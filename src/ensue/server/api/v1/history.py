@@ -19,16 +19,19 @@ from ensue.server.api.requests.reading import (
     libraries_of,
     principal_of,
     read_filter,
+    require_subject,
     station_of,
 )
 from ensue.server.api.requests.turns import in_turn
-from ensue.server.station.entries import OUTPUT
+from ensue.server.station.entries import OUTPUT, Entry
 from ensue.server.station.rules.libraries import UnknownError
-from ensue.server.station.rules.reasons import opened
+from ensue.server.station.rules.reasons import opened, why_output
 from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
 
 DEFAULT_LIMIT = 100
+REREAD = 20_000
+"""Events before an output that are read again to tell why it came."""
 LARGEST_ANSWER = 32 * 1024 * 1024
 """Bytes of events behind which an answer says that there is more."""
 
@@ -115,17 +118,46 @@ async def output(request: Request) -> Response:
     """One output, opened to the events that caused it."""
     principal = principal_of(request, "history")
     Parameters(request, ())
+    found = _output(request, principal)
+    made = await in_turn(request, opened, station_of(request).journal, found)
+    allowed = [each for each in made.causes if _may_read(principal, each.event)]
+    return answered(msgspec.structs.replace(made, causes=allowed))
+
+
+async def why(request: Request) -> Response:
+    """Which events completed which parts of the rule that has put an output out."""
+    principal = principal_of(request, "history")
+    principal_of(request, "rules")
+    given = Parameters(request, ("events",))
     station = station_of(request)
+    found = _output(request, principal)
+    name = found.library or ""
+    require_subject(principal, name, "to work on library")
+    hosted = station.hosted.get(name)
+    if hosted is None:
+        raise UnknownError(
+            f"the output is of library `{name}`, which does not run: enable it, or go by the output"
+            " itself, which names the events that are bound"
+        )
+    events = given.number("events", REREAD, 1, station.limits.replay_events)
+    seconds = station.limits.query_seconds
+    made = await in_turn(
+        request, why_output, station.journal, hosted.library, found, events, seconds
+    )
+    allowed = [each for each in made.causes if _may_read(principal, each.event)]
+    return answered(msgspec.structs.replace(made, causes=allowed))
+
+
+def _output(request: Request, principal: Principal) -> Entry:
+    """The output that a path names."""
     position = request.path_params["position"]
-    found = station.journal.entry(position) if position < 2**62 else None
+    found = station_of(request).journal.entry(position) if position < 2**62 else None
     if found is None or found.kind != OUTPUT or not principal.may_read(decode(found.body)):
         raise UnknownError(
             f"there is no output at position {position}: `/v1/outputs` lists what there is"
         )
-    made = await in_turn(request, opened, station.journal, found)
-    allowed = [
-        each
-        for each in made.causes
-        if each.event is None or principal.may_read(decode(bytes(each.event)))
-    ]
-    return answered(msgspec.structs.replace(made, causes=allowed))
+    return found
+
+
+def _may_read(principal: Principal, event: msgspec.Raw | None) -> bool:
+    return event is None or principal.may_read(decode(bytes(event)))

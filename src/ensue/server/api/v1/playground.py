@@ -8,7 +8,7 @@ data) or as CloudEvents in JSON. Time is virtual: it stands where the last event
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.casefile.notation import read_event_text, read_time
+from ensue.engine.explain.progress import Done
 from ensue.engine.run import Run
 from ensue.errors import EventError, LibraryError
 from ensue.events.cloudevents import decode, encode
@@ -81,13 +82,12 @@ def _played(station: Station, wanted: Tried) -> dict[str, Any]:
             "problems": problems, "outputs": [], "waiting": [], "machines": [], "late": 0,
             "events": [_shown(each, line) for each, line in events],
         }  # fmt: skip
-    run = library.start(explain=True)
-    outputs: list[dict[str, Any]] = []
-    deadline = time.monotonic() + station.limits.query_seconds
     ordered = sorted(events, key=lambda each: each[0].time)
+    run = library.start(explain=True)
+    outcome = _Outcome(run, [event for event, _ in ordered], station.limits.query_seconds)
     for event, line in ordered:
         try:
-            ended = _take(run, run.push_iter(event), outputs, deadline)
+            ended = outcome.take(run.push_iter(event))
         except EventError as error:
             problems.append(LineProblem(line, error.problems))
             continue
@@ -96,31 +96,90 @@ def _played(station: Station, wanted: Tried) -> dict[str, Any]:
             break
     else:
         until = _until(wanted.until, problems)
-        ended = _take(run, run.finish_iter(until), outputs, deadline)
+        ended = outcome.take(run.finish_iter(until))
         if ended is not None:
             problems.append(LineProblem(0, (ended,)))
     return {
         "diagnostics": warnings_of(library, wanted.library, "rules"),
         "problems": problems,
         "events": [_shown(each, line) for each, line in ordered],
-        "outputs": outputs,
+        "outputs": outcome.outputs,
         "waiting": _waiting(run, library),
         "machines": [{"rule": name, **drawn(library, name)} for name in library.correlations.names],
         "late": run.counts.late,
     }
 
 
-def _take(
-    run: Run, made: Iterator[Event], outputs: list[dict[str, Any]], deadline: float
-) -> str | None:
-    """Take outputs as they are made; why no more are taken, if a limit is met."""
-    for each in made:
-        outputs.append(_output(run, each))
-        if len(outputs) >= MOST_OUTPUTS:
-            return f"the playground shows {MOST_OUTPUTS:,} outputs: use `ensue run` for more"
-        if time.monotonic() > deadline:
-            break
-    return "limit `query_seconds` has ended the run here" if time.monotonic() > deadline else None
+class Cause(msgspec.Struct, frozen=True):
+    """What completed a part of a rule: an event, an earlier output, or the clock.
+
+    `number` is the place of the event or the output in the answer, from 0 on.
+    """
+
+    part: str
+    kind: str
+    number: int | None
+    seconds: float
+
+
+class Output(msgspec.Struct, frozen=True):
+    """`why` says in words what `causes` list."""
+
+    event: msgspec.Raw
+    seconds: float
+    why: str
+    causes: list[Cause]
+
+
+class _Outcome:
+    """The outputs of a run as they are made, each with its reasons, within the limits."""
+
+    def __init__(self, run: Run, events: Sequence[Event], seconds: float) -> None:
+        self._run = run
+        self._deadline = time.monotonic() + seconds
+        self._places: dict[tuple[object, ...], tuple[str, int | None]] = {
+            _identity(each): ("event", at) for at, each in enumerate(events)
+        }
+        self.outputs: list[Output] = []
+
+    def take(self, made: Iterator[Event]) -> str | None:
+        """Take outputs as they are made; why no more are taken, if a limit is met."""
+        for each in made:
+            self._take(each)
+            if len(self.outputs) >= MOST_OUTPUTS:
+                return f"the playground shows {MOST_OUTPUTS:,} outputs: use `ensue run` for more"
+            if time.monotonic() > self._deadline:
+                break
+        is_late = time.monotonic() > self._deadline
+        return "limit `query_seconds` has ended the run here" if is_late else None
+
+    def _take(self, output: Event) -> None:
+        reason = self._run.why(output)
+        causes = [self._cause(each) for each in (*reason.causes, *reason.bound)]
+        self._places[_identity(output)] = "output", len(self.outputs)
+        self.outputs.append(
+            Output(msgspec.Raw(encode(output)), output.time / 1e6, str(reason), causes)
+        )
+
+    def _cause(self, done: Done) -> Cause:
+        event = done.reading.event
+        kind, number = "clock", None
+        if event is not None:
+            kind, number = self._places.get(_identity(event), ("event", None))
+        return Cause(done.part, kind, number, done.time / 1e6)
+
+
+def _identity(event: Event) -> tuple[object, ...]:
+    # What `push a` sends on has the id of its event.
+    extensions = event.extensions
+    return (
+        event.id,
+        event.source,
+        event.type,
+        event.time,
+        extensions.get("correlation"),
+        extensions.get("partitionkey"),
+    )
 
 
 def _events(text: str) -> tuple[list[tuple[Event, int]], list[LineProblem]]:
@@ -159,15 +218,6 @@ def _until(text: str | None, problems: list[LineProblem]) -> int | None:
 
 def _shown(event: Event, line: int) -> dict[str, Any]:
     return {"line": line, "event": msgspec.Raw(encode(event)), "seconds": event.time / 1e6}
-
-
-def _output(run: Run, output: Event) -> dict[str, Any]:
-    reason = run.why(output)
-    return {
-        "event": msgspec.Raw(encode(output)),
-        "seconds": output.time / 1e6,
-        "why": str(reason),
-    }
 
 
 def _waiting(run: Run, library: Library) -> list[dict[str, Any]]:

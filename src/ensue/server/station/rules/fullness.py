@@ -55,6 +55,23 @@ class Fullness:
         fed = {each.name for each in full} & {name for to in self._feeds.values() for name in to}
         return self._feeder(holders, fed, event) if fed and not no_more else None
 
+    def has_room_for(self, count: int, most: int) -> bool:
+        """Whether so many events surely find room for their keys; if so, they count as read.
+
+        Where outputs begin keys too, that is never sure.
+        """
+        if self._is_fed:
+            return False
+        if self._unasked < count:
+            holders = self._run.holders()
+            fullest = max((len(each.keys) for each in holders), default=0)
+            ports = max((len(each.ports.key_names) for each in holders), default=1)
+            self._unasked = max(0, most - fullest) // max(1, ports)
+        if self._unasked < count:
+            return False
+        self._unasked -= count
+        return True
+
     def _feeder(self, holders: Iterable[Holder], fed: set[str], event: Event) -> str | None:
         """A full rule, if an event may lead to an output that it reads."""
         feeders = _before(fed, self._feeds)

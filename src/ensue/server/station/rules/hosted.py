@@ -149,9 +149,17 @@ class Hosted:
         try:
             return self.run.push(event)
         except EventError as error:
-            self.counted.refused += 1
-            self.refusals.append(Refusal(event.id, event.type, event.time, error.problems))
+            self.refuse(event, error.problems)
             return []
+
+    def refuse(self, event: Event, problems: tuple[str, ...]) -> None:
+        """Count an event that does not fit its type."""
+        self.counted.refused += 1
+        self.refusals.append(Refusal(event.id, event.type, event.time, problems))
+
+    def has_room_for(self, count: int, most: int) -> bool:
+        """Whether so many events may be read without a look at keys, or at timers that repeat."""
+        return self._gap is None and self._fullness.has_room_for(count, most)
 
     def lets_in(self, event: Event, most: int, no_more: bool) -> bool:
         """Whether its rules have room for the keys of an event. If not, it is told as refused."""

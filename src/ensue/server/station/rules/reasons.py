@@ -9,7 +9,8 @@ latest events, as many as are asked for, and no longer than a limit of seconds.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from ensue.engine.explain.explainer import WhyNot
 from ensue.engine.explain.progress import Done
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode, encode
+from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import did_you_mean
@@ -59,36 +61,103 @@ class Reasons(msgspec.Struct, frozen=True):
     whole: bool
 
 
+class Completed(msgspec.Struct, frozen=True):
+    """A part of a rule, and what completed it: an event, an output that it reads, or the clock."""
+
+    part: str
+    kind: str
+    time: str
+    id: str | None = None
+    seq: int | None = None
+    event: msgspec.Raw | None = None
+
+
+class OutputReason(msgspec.Struct, frozen=True):
+    """Why an output came, in words, and what completed the parts of its rule, in that order.
+
+    `why` is None, and there are no causes, if the events that were read again do not lead to the
+    output: it has begun before them, or the rule was another one then.
+    """
+
+    why: str | None
+    causes: list[Completed]
+    read: int
+    since: str | None
+    whole: bool
+
+
+class _Again:
+    """A rule that reads the latest events of the journal once more, and keeps its reasons."""
+
+    def __init__(self, journal: Journal, library: Library, rule: str) -> None:
+        self._journal = journal
+        self.run = Library(_with_feeders(library, rule)).start(explain=True)
+        self.read = 0
+        self.since: str | None = None
+        self.is_whole = True
+
+    def outputs(self, last: int, events: int, seconds: float) -> Iterator[Event]:
+        """What follows from so many events up to a number, no longer than some seconds."""
+        first = self._journal.first_of_latest_events(events, last)
+        limit = time.monotonic() + seconds
+        for entry in self._journal.all_inputs(first - 1, last):
+            if entry.kind != EVENT:
+                if entry.library is None:
+                    yield from self.run.advance(int(entry.body))
+                continue
+            event = decode(entry.body)
+            self.since = format_time(event.time) if self.since is None else self.since
+            self.read += 1
+            with suppress(EventError):
+                yield from self.run.push_iter(event)
+            self.run.late.clear()
+            if self.read % 100 == 0 and time.monotonic() > limit:
+                self.is_whole = False
+                return
+
+
 def why_not(
     journal: Journal, library: Library, rule: str, key: str | None, events: int, seconds: float
 ) -> Reasons:
     """What a rule waits for, for a key; without one, for the keys that came nearest."""
-    run = Library(_with_feeders(library, rule)).start(explain=True)
-    last = journal.last
-    first = journal.first_of_latest_events(events, last)
-    limit = time.monotonic() + seconds
-    read, since, whole = 0, None, True
-    for entry in journal.all_inputs(first - 1, last):
-        if entry.kind != EVENT:
-            if entry.library is None:
-                run.advance(int(entry.body))
-            continue
-        event = decode(entry.body)
-        since = format_time(event.time) if since is None else since
-        read += 1
-        try:
-            for _ in run.push_iter(event):
-                pass
-        except EventError:
-            continue
-        run.late.clear()
-        if read % 100 == 0 and time.monotonic() > limit:
-            whole = False
-            break
+    again = _Again(journal, library, rule)
+    for _ in again.outputs(journal.last, events, seconds):
+        pass
+    run = again.run
     found = [run.why(rule, key)] if key is not None else run.nearest(rule, NEAREST)
     if not found:
         found = [run.why(rule)]
-    return Reasons(rule, [_reason(each) for each in found], read, since, whole)
+    reasons = [_reason(each) for each in found]
+    return Reasons(rule, reasons, again.read, again.since, again.is_whole)
+
+
+def why_output(
+    journal: Journal, library: Library, entry: Entry, events: int, seconds: float
+) -> OutputReason:
+    """Which events completed which parts of the rule that has put an output out."""
+    wanted, rule = decode(entry.body), entry.correlation or ""
+    if rule not in library.correlations.names:
+        return OutputReason(None, [], 0, None, whole=True)
+    again = _Again(journal, library, rule)
+    why, causes = None, list[Completed]()
+    for each in again.outputs(entry.seq, events, seconds):
+        if each.id == wanted.id and each.extensions == wanted.extensions:
+            reason = again.run.why(each)
+            parts = (*reason.causes, *reason.bound)
+            why, causes = str(reason), [_completed(journal, part) for part in parts]
+    return OutputReason(why, causes, again.read, again.since, again.is_whole)
+
+
+def _completed(journal: Journal, done: Done) -> Completed:
+    event = done.reading.event
+    when = format_time(done.time)
+    if event is None:
+        return Completed(done.part, "clock", when)
+    text = msgspec.Raw(encode(event))
+    if "correlation" not in event.extensions:
+        return Completed(done.part, "event", when, event.id, None, text)
+    output = journal.output_by_id(event.id)
+    return Completed(done.part, "output", when, event.id, output.seq if output else None, text)
 
 
 def _with_feeders(library: Library, rule: str) -> CheckedLibrary:

@@ -59,15 +59,23 @@ async def events(request: Request) -> Response:
 
 async def _sent(station: Station, subscriber: Subscriber) -> AsyncIterator[bytes]:
     try:
-        yield f"retry: {RETRY_MILLISECONDS}\n\n".encode()
+        # An id without data is remembered by clients: one that breaks off before anything came, or
+        # long after, goes on from there all the same.
+        yield f"retry: {RETRY_MILLISECONDS}\nid: {subscriber.first_id}\n\n".encode()
         async for found in subscriber.batches(HEARTBEAT_SECONDS):
-            yield b"".join(map(_frame, found)) or b": still here\n\n"
+            yield b"".join(map(_frame, found)) or _sign_of_life(subscriber)
     except EnsueError as error:
         problem = as_problem(error)
         detail = document(problem.status, problem.name, problem.detail)
         yield b"event: problem\ndata: " + detail + b"\n\n"
     finally:
         await station.unsubscribe(subscriber)
+
+
+def _sign_of_life(subscriber: Subscriber) -> bytes:
+    # Outputs of a private library are numbered from where it began.
+    place = b"" if subscriber.private else f"id: {subscriber.passed}\n".encode()
+    return b": still here\n" + place + b"\n"
 
 
 def _frame(delivery: Delivery) -> bytes:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ensue.editor.checking import source_of
 from ensue.editor.documents import Found
-from ensue.editor.fixes import Edit, apply
+from ensue.editor.features.fixes import Edit, apply
 from ensue.editor.project import Project, Symbol
 from ensue.errors import UsageError
 from ensue.explaining.findings import quick_findings

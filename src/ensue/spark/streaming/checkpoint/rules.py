@@ -18,8 +18,8 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import LibraryError, UsageError
 from ensue.library import Library, parse
-from ensue.spark.streaming.checkpoint_folder import local_folder
-from ensue.spark.streaming.signing import signed_text, unsigned_text
+from ensue.spark.streaming.checkpoint.folder import local_folder
+from ensue.spark.streaming.checkpoint.signing import signed_text, unsigned_text
 
 RULES_FILE = "ensue_rules"
 

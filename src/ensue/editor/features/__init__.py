@@ -1,0 +1,1 @@
+"""What an editor can ask of a text: completion, hovers, fixes, renaming, layout, structure."""

@@ -1,0 +1,112 @@
+"""Files of this machine in parts, for workers that open them themselves.
+
+In come the files that Spark has found; out go parts of about equal size, of which each is read by
+one task. Files of other machines, and packed ones, make no parts: Spark reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
+
+from ensue.spark.worker.file_parts import FilePart
+from ensue.spark.worker.line_places import plain_path
+
+PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz"})
+"""Endings of names by which Spark unpacks files."""
+MOST_BYTES = 64 << 20
+LEAST_BYTES = 4 << 20
+PARTS_A_CORE = 4
+"""So many parts, unless they are small, keep all cores busy until the end."""
+
+
+def local_path(file: str) -> str | None:
+    """The path of a file, as Spark names it, on this machine; None if it is not here."""
+    place = urlsplit(file)
+    if place.scheme != "file" or place.netloc:
+        return None
+    # A name may hold a question mark or a number sign, which `urlsplit` takes for more of a URL.
+    path = unquote(file.removeprefix("file:"))
+    path = "/" + path.lstrip("/")
+    return path if Path(path).is_file() else None
+
+
+def lines_in_parts(spark: SparkSession, files: Sequence[str]) -> tuple[FilePart, ...] | None:
+    """The parts of files of lines; None if workers may not be able to open them as they are."""
+    if is_remote():
+        return None
+    found: list[tuple[str, str]] = []
+    for file in sorted(files, key=plain_path):
+        path = local_path(file)
+        if path is None or Path(path).suffix.lower() in PACKED:
+            return None
+        found.append((path, file))
+    sizes = [Path(path).stat().st_size for path, _ in found]
+    most = part_size(sum(sizes), cores_of(spark))
+    return tuple(
+        FilePart(path, file, rank, begin, min(begin + most, size))
+        for rank, ((path, file), size) in enumerate(zip(found, sizes, strict=True))
+        for begin in range(0, size, most)
+    )
+
+
+class RowGroups(NamedTuple):
+    """Parquet files in parts: the schema of all of them, and the rows before each."""
+
+    parts: tuple[FilePart, ...]
+    schema: pa.Schema
+    before: tuple[int, ...]
+
+
+def row_groups(files: Sequence[str]) -> RowGroups | None:
+    """The parts of Parquet files of one schema; None where Spark has to read them."""
+    if is_remote():
+        return None
+    parts: list[FilePart] = []
+    before: list[int] = []
+    schema: pa.Schema | None = None
+    rows = 0
+    for rank, file in enumerate(sorted(files, key=plain_path)):
+        path = local_path(file)
+        if path is None:
+            return None
+        try:
+            with pq.ParquetFile(path) as opened:
+                found, own = opened.metadata, opened.schema_arrow
+        except (pa.ArrowException, OSError):
+            return None
+        if schema is not None and not schema.equals(own):
+            return None
+        schema = own
+        before.append(rows)
+        rows += found.num_rows
+        parts += [FilePart(path, file, rank, *each) for each in _of_size(found)]
+    return None if schema is None else RowGroups(tuple(parts), schema, tuple(before))
+
+
+def _of_size(found: pq.FileMetaData) -> Iterator[tuple[int, int]]:
+    """Row groups in runs of about the size of a part."""
+    begin = size = 0
+    for number in range(found.num_row_groups):
+        size += found.row_group(number).total_byte_size
+        if size >= LEAST_BYTES:
+            yield begin, number + 1
+            begin, size = number + 1, 0
+    if begin < found.num_row_groups:
+        yield begin, found.num_row_groups
+
+
+def part_size(total: int, cores: int) -> int:
+    """How many bytes a part has, of so many in all."""
+    return max(LEAST_BYTES, min(MOST_BYTES, -(-total // (cores * PARTS_A_CORE))))
+
+
+def cores_of(spark: SparkSession) -> int:
+    return max(1, spark.sparkContext.defaultParallelism)

@@ -1,0 +1,114 @@
+"""What the files of a run are to the rest of this room: how they are read, and what they become.
+
+In come paths; out go Spark's readers of them and their names, in one form. `Reading` has what the
+user has said of files, and what they turned out to need; `Input` what they have become, which
+`line_files` and `parquet_files` make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.errors import UsageError
+from ensue.events.mapping import Mapping as UserMapping
+from ensue.spark.batch.packed_files import FilesInParts
+from ensue.spark.batch.rejected import RejectedRecords
+from ensue.spark.failures import FAILURES, reason_of
+from ensue.spark.worker.line_places import plain_path
+
+MOST_RANKED = 1000
+"""From this number of Parquet files on, Spark chooses the order of events of equal times."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read: what the user has said, and what they turned out to need.
+
+    `header` has the names of the columns of CSV, where the first lines of files do not. With
+    `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task. With
+    `as_events` lines become events in bytes, and with `numbered` the number of a record stands in
+    for an id that it lacks.
+    """
+
+    mapping: UserMapping = field(default_factory=UserMapping)
+    delimiter: str | None = None
+    line_breaks: bool = False
+    as_events: bool = False
+    numbered: bool = False
+    header: tuple[str, ...] | None = None
+
+
+PLAIN = Reading()
+
+
+@dataclass(frozen=True)
+class ObservedCounts:
+    """Counts that come with a query; `again` counts in a pass of its own, where they did not.
+
+    Of a query that turns out to have no rows, Spark may leave out the step that observes.
+    """
+
+    observation: Observation
+    again: DataFrame
+
+
+@dataclass(frozen=True)
+class Input:
+    """The files of a run.
+
+    `events` has the columns of a job. Of lines, `rejected` has the records that are no events, and
+    `observed` their counts once a query over `events` has run. Of Parquet, `rows` has the columns
+    as they are in the files, and the place of each row. `held` is kept by executors until the end.
+    Of files that workers can read themselves, `in_parts` has the parts; `events` of lines has then
+    no rows.
+    """
+
+    files: int
+    events: DataFrame
+    rejected: RejectedRecords | None = None
+    observed: ObservedCounts | DataFrame | None = None
+    is_encoded: bool = False
+    rows: DataFrame | None = None
+    held: DataFrame | None = None
+    in_parts: FilesInParts | None = None
+
+    @property
+    def is_table(self) -> bool:
+        return self.rows is not None
+
+
+def open_with(reader: Any, paths: Sequence[str]) -> DataFrame:
+    try:
+        opened: DataFrame = reader.load(list(paths))
+        if opened.inputFiles():
+            return opened
+    except FAILURES as error:
+        text = reason_of(error)
+        raise UsageError(f"{shown(paths)} cannot be read: {text[:1].lower()}{text[1:]}") from None
+    raise without_files(", ".join(paths))
+
+
+def without_files(path: str) -> UsageError:
+    return UsageError(f"`{path}` has no files: give a folder, or a pattern, of files of events")
+
+
+def shown(paths: Sequence[str]) -> str:
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def reader_of(spark: SparkSession, format_: str) -> Any:
+    return spark.read.option("recursiveFileLookup", "true").format(format_)
+
+
+def file_column() -> Column:
+    return sf.col("_metadata.file_path")
+
+
+def paths_of(read: DataFrame) -> tuple[str, ...]:
+    """The paths of the files in one form, sorted."""
+    return tuple(sorted({plain_path(each) for each in read.inputFiles()}))

@@ -1,0 +1,347 @@
+"""Files of lines: as parts for workers that open them, or as rows that Spark reads.
+
+In come paths, a library and a `Reading`; out goes an `Input`. Workers turn lines into typed columns
+(`line_columns` says which) or, where no columns suffice, into events in bytes. Records without ids
+are numbered, as in one process, by counts of the records of all blocks that come before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.engine.timing.jumps import UNBOUNDED
+from ensue.events.columns import Layout
+from ensue.events.sources.contents import Content, Given
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.matching.wanted import types_read
+from ensue.library import Library
+from ensue.spark.batch.file_parts import lines_in_parts
+from ensue.spark.batch.inputs import (
+    MOST_RANKED,
+    Input,
+    ObservedCounts,
+    Reading,
+    file_column,
+    open_with,
+    paths_of,
+    reader_of,
+    shown,
+)
+from ensue.spark.batch.job import reach_of
+from ensue.spark.batch.line_columns import (
+    FIRST_LINES,
+    csv_fields,
+    csv_header,
+    first_lines,
+    json_fields,
+    mapped_names,
+)
+from ensue.spark.batch.packed_files import FilesInParts, numbers, records_before
+from ensue.spark.batch.rejected import RejectedRecords
+from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH
+from ensue.spark.worker.file_parts import FilePart, line_blocks
+from ensue.spark.worker.line_chunks import (
+    KINDS,
+    NEEDS_EVENT,
+    NEEDS_NUMBER,
+    OPEN_QUOTE,
+    LinesTask,
+    read_lines,
+)
+from ensue.spark.worker.line_places import LINE_DDL, file_codes, name_of, plain_path
+from ensue.spark.worker.line_records import PAYLOAD_DDL, refuse_ahead
+from ensue.spark.worker.packing import NO_OFFSET
+from ensue.spark.worker.remote_call import for_workers
+from ensue.spark.worker.whole_files import PLACED_DDL, place_lines, read_whole_files
+
+FIRST_BYTES = 1 << 16
+"""How much of a file is read to see its first lines."""
+
+
+def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    # As bytes, since a line that is no UTF-8 must reach the worker as it is. Only a line feed ends
+    # a line: a carriage return inside one is left to the reader of the line.
+    return open_with(reader_of(spark, "text").option("lineSep", "\n"), paths).select(
+        file_column().alias("file"),
+        sf.col("_metadata.file_block_start").alias("start"),
+        sf.col("value").cast("binary"),
+    )
+
+
+def _named_files(
+    spark: SparkSession, paths: Sequence[str], lines: DataFrame
+) -> tuple[tuple[str, ...], bool]:
+    """The paths of the files as rows have them, in order, and whether codes can stand for them."""
+    files = paths_of(lines)
+    if len(files) >= MOST_RANKED:
+        return files, False
+    # Nothing of the files is read, since their contents are not asked for.
+    rows = (
+        open_with(reader_of(spark, "binaryFile"), paths)
+        .select(file_column().alias("file"))
+        .collect()
+    )
+    named = sorted((row["file"] for row in rows), key=plain_path)
+    if tuple(map(plain_path, named)) != files or file_codes(named) is None:
+        return files, False
+    return tuple(named), True
+
+
+def open_lines(
+    spark: SparkSession,
+    paths: Sequence[str],
+    library: Library,
+    format_: str,
+    reading: Reading,
+    allowed_jump: float,
+) -> Input:
+    lines = _text(spark, paths)
+    parts = None
+    if not reading.line_breaks and not reading.as_events:
+        parts = lines_in_parts(spark, lines.inputFiles())
+    if not parts:
+        return _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump).as_rows()
+    read = _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump, parts)
+    return read.as_rows() if read.fields is None else read.in_parts(parts)
+
+
+class _LineFiles:
+    """Files of lines: what is known of their columns, and the records that they become.
+
+    Raises `UsageError` for columns that make no events. With `parts`, workers open the files.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        paths: Sequence[str],
+        lines: DataFrame,
+        library: Library,
+        format_: str,
+        reading: Reading,
+        allowed_jump: float,
+        parts: Sequence[FilePart] | None = None,
+    ) -> None:
+        self._spark = spark
+        self._paths = paths
+        self._lines = lines
+        self._library = library
+        self._format = format_
+        self._reading = reading
+        self._allowed_jump = allowed_jump
+        mapping = reading.mapping
+        self._header: tuple[str, ...] = ()
+        self._cells = Content(format_)
+        if format_ == "csv":
+            given = Given("csv", reading.delimiter, reading.header)
+            beginning = first_lines(lines) if parts is None else _beginning(parts[0])
+            self._header, self._cells = csv_header(*beginning, shown(paths), given)
+            Layout.of(mapped_names(self._header, mapping), shown(paths))
+            is_numbered = "id" not in mapped_names(self._header, mapping)
+            self.fields = csv_fields(library, mapped_names(self._header, mapping))
+        else:
+            is_numbered = mapping.is_plain and "id" not in mapping.columns
+            self.fields = json_fields(library, mapping)
+        self._is_numbered = is_numbered or reading.numbered
+
+    def _task(self, files: Sequence[str], before: Any, is_encoded: bool) -> LinesTask:
+        mapping, cells = self._reading.mapping, self._cells
+        columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
+        return LinesTask(
+            self._library.tables(),
+            tuple(files),
+            self._format,
+            self._header,
+            cells.delimiter,
+            columns,
+            mapping.type,
+            mapping.timezone,
+            fields=() if is_encoded else self.fields or (),
+            before=before,
+            has_header=cells.header is None,
+            is_zeek=cells.is_zeek,
+            has_fields=cells.is_zeek and self._reading.header is None,
+        )
+
+    def in_parts(self, parts: Sequence[FilePart]) -> Input:
+        """The files for workers that open them."""
+        before = None
+        if self._is_numbered:
+            has_header = self._format == "csv" and self._cells.header is None
+            before = records_before(self._spark, parts, self._cells.is_zeek, has_header)
+        files = tuple(dict.fromkeys(part.file for part in parts))
+        task = self._task(files, before, False)
+        given = FilesInParts(
+            self._spark,
+            tuple(parts),
+            task,
+            frozenset(name for name, _ in task.fields),
+            self._format,
+            self._allowed_jump,
+            self.as_rows,
+        )
+        # The columns of events for the planner.
+        rows = numbers(self._spark, 0).mapInArrow(for_workers(read_lines, task), _ddl(task))
+        return Input(len(self._lines.inputFiles()), self._columns(rows, task), in_parts=given)
+
+    def as_rows(self) -> Input:
+        """The files as rows that Spark reads."""
+        lines, reading = self._lines, self._reading
+        files, with_codes = _named_files(self._spark, self._paths, lines)
+        is_encoded = reading.as_events or reading.line_breaks or self.fields is None
+        before = None
+        if self._is_numbered:
+            before = _numbers_before(lines, files, self._cells, reading)
+        task = self._task(files, before, is_encoded)
+        handed = lines.withColumn("file", sf.crc32("file")) if with_codes else lines
+        if reading.line_breaks:
+            records = _whole_files(handed, task)
+        else:
+            ddl = PAYLOAD_DDL if is_encoded else _ddl(task)
+            records = handed.mapInArrow(for_workers(read_lines, task), ddl)
+        held = None
+        in_a_join = self._allowed_jump != UNBOUNDED
+        if in_a_join:
+            # How far the clock comes, where it stands at the end, counts and outputs: each is a
+            # pass.
+            held = records = records.persist()
+            near = _near if is_encoded else _near_in_columns
+            records = near(records, self._library.tables(), self._allowed_jump)
+        counted_lines = None if reading.line_breaks else lines
+        rejected = RejectedRecords.of_lines(records, counted_lines, self._format)
+        observed, counted = _counted(records, self._library.checked, in_a_join)
+        kept = counted.filter(sf.col("problems").isNull())
+        if is_encoded:
+            return _encoded(kept, rejected, observed, len(files), held)
+        return Input(len(files), self._columns(kept, task), rejected, observed, held=held)
+
+    def _columns(self, records: DataFrame, task: LinesTask) -> DataFrame:
+        return records.select(*(sf.col(f"`{name}`") for name, _ in task.fields), ARRIVAL)
+
+
+def _ddl(task: LinesTask) -> str:
+    typed = (f"`{name}` {KINDS[kind][1]}" for name, kind in task.fields)
+    return ", ".join([LINE_DDL, *typed])
+
+
+def _beginning(part: FilePart) -> tuple[str, list[bytes]]:
+    """The name of a file and its first lines."""
+    block = next(line_blocks(part, FIRST_BYTES), b"")
+    return name_of(part.file), block.removesuffix(b"\n").split(b"\n")[:FIRST_LINES]
+
+
+def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
+    """Events in bytes, of which those that lie too far ahead are rejected."""
+    known = _with_reach(records, allowed)
+    return known.mapInArrow(for_workers(refuse_ahead, (library, allowed)), PAYLOAD_DDL)
+
+
+def _near_in_columns(records: DataFrame, _library: bytes, allowed: float) -> DataFrame:
+    """Events in columns, of which those too far from the others ask for whole events.
+
+    What is rejected is told as a whole, which columns are not. It is rare enough to read again.
+    """
+    is_far = ~sf.unix_micros("time").between(sf.col(BEGIN), sf.col(REACH))
+    is_far = sf.col("problems").isNull() & is_far
+    asked = sf.when(is_far, sf.array(sf.lit(NEEDS_EVENT))).otherwise(sf.col("problems"))
+    return _with_reach(records, allowed).withColumn("problems", asked).drop(REACH, BEGIN)
+
+
+def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
+    """Records with the time to which the clock comes."""
+    times = records.filter(sf.col("problems").isNull()).select(sf.unix_micros("time").alias("time"))
+    return records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
+
+
+def _numbers_before(
+    lines: DataFrame, files: Sequence[str], cells: Content, reading: Reading
+) -> tuple[tuple[str, int, int], ...]:
+    """How many records come before each block of the files; a pass over their bytes.
+
+    One task that reads whole files counts their records by itself.
+    """
+    if reading.line_breaks:
+        return ()
+    text = sf.col("value").cast("string")
+    is_record = text.rlike(r"\S")
+    if cells.is_zeek:
+        is_record &= ~text.startswith("#")
+    blocks = lines.groupBy("file", "start").agg(sf.count_if(is_record).alias("records")).collect()
+    ranks = {plain_path(name): rank for rank, name in enumerate(files)}
+    counted = sorted(
+        (ranks.get(plain_path(row["file"]), len(ranks)), row["start"], row["file"], row["records"])
+        for row in blocks
+    )
+    found: list[tuple[str, int, int]] = []
+    done = 0
+    for _, start, file, records in counted:
+        found.append((file, start, done))
+        # The header of a file is no record.
+        has_header = cells.format == "csv" and cells.header is None
+        done += records - (1 if has_header and start == 0 else 0)
+    return tuple(found)
+
+
+def _encoded(
+    kept: DataFrame,
+    rejected: RejectedRecords,
+    observed: ObservedCounts | DataFrame,
+    files: int,
+    held: DataFrame | None = None,
+) -> Input:
+    """Events in bytes."""
+    events = kept.select(
+        ARRIVAL,
+        "payload",
+        "time",
+        *(sf.lit(None).cast("string").alias(name) for name in ("id", "type", "data")),
+    )
+    return Input(files, events, rejected, observed, is_encoded=True, held=held)
+
+
+def _counted(
+    records: DataFrame, library: CheckedLibrary, in_a_join: bool
+) -> tuple[ObservedCounts | DataFrame, DataFrame]:
+    """The records, counted while they are read; in one more pass where they come from a join.
+
+    Spark does not observe the side of a join that it finds it need not read.
+    """
+    is_event = sf.col("problems").isNull()
+    marks = {"open": OPEN_QUOTE, "needs_event": NEEDS_EVENT, "needs_number": NEEDS_NUMBER}
+    counts = [
+        sf.count_if(is_event).alias("events"),
+        sf.count("problems").alias("rejected"),
+        *(
+            sf.count_if(sf.array_contains("problems", sf.lit(mark))).alias(name)
+            for name, mark in marks.items()
+        ),
+        sf.count_if(sf.array_join("problems", " ").contains(NO_OFFSET)).alias("no_offset"),
+        *unread_types(is_event, sf.col("type"), library),
+    ]
+    if in_a_join:
+        return records.agg(*counts), records
+    observed = Observation()
+    counted = ObservedCounts(observed, records.agg(*counts))
+    return counted, records.observe(observed, *counts)
+
+
+def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> list[Column]:
+    """How many events are of types that no rule reads, and one of these types."""
+    read = sorted(types_read(library))
+    is_unread = is_event & ~type_.isin(*read) if read else is_event
+    return [
+        sf.count_if(is_unread).alias("unread"),
+        sf.max(sf.when(is_unread, type_)).alias("unread_type"),
+    ]
+
+
+def _whole_files(lines: DataFrame, task: LinesTask) -> DataFrame:
+    """The records of files of which each is read by one task, or all by one that counts them."""
+    placed = lines.mapInArrow(for_workers(place_lines, task), PLACED_DDL)
+    by_file = placed.repartition("rank") if task.before is None else placed.repartition(1)
+    in_order = by_file.sortWithinPartitions(ARRIVAL)
+    return in_order.mapInArrow(for_workers(read_whole_files, task), PAYLOAD_DDL)

@@ -1,0 +1,267 @@
+"""A library over files that workers open themselves: read once, and packed for the shuffle.
+
+In come parts of files (`file_parts`) and a job; out go outputs as `files.FileOutputs` gives them.
+The parts are read in one pass, whose packs executors keep until `close`; it tells how many events
+and rejected records there are and how far the clock comes, so that another way of reading is known
+to be needed before any rule runs. Rules whose events SQL cannot choose, or that read outputs of
+others, are left to `files`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.engine.timing.agreeing import TimeRun, TimeRuns
+from ensue.engine.timing.jumps import UNBOUNDED, check_advance
+from ensue.lang.matching.wanted import types_read
+from ensue.spark.batch.job import Job, shuffle_partitions
+from ensue.spark.batch.rejected import RejectedRecords, numbered_lines
+from ensue.spark.plan import Group
+from ensue.spark.sql.scan import Scan
+from ensue.spark.worker.column_parts import ColumnsTask
+from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.file_parts import FilePart, count_records
+from ensue.spark.worker.line_chunks import (
+    NEEDS_EVENT,
+    NEEDS_NUMBER,
+    OPEN_QUOTE,
+    LinesTask,
+)
+from ensue.spark.worker.packed_runs import OUTPUT_PACKS_DDL, run_packs, run_packs_to_packs
+from ensue.spark.worker.packing import (
+    PACKS_DDL,
+    REJECTED,
+    TOLD,
+    GroupPacks,
+    PackTask,
+    pack_columns,
+    pack_lines,
+)
+from ensue.spark.worker.remote_call import for_workers
+
+BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+MOST_BATCH_BYTES = str(32 << 20)
+"""A pack is a row of megabytes, of which Spark would else hand over ten thousand at once."""
+
+
+@dataclass(frozen=True)
+class FilesInParts:
+    """Files in parts, and how they are read.
+
+    `columns` are the columns that workers make of them. `as_rows` has Spark read the files.
+    """
+
+    spark: SparkSession
+    parts: tuple[FilePart, ...]
+    task: LinesTask | ColumnsTask
+    columns: frozenset[str]
+    format: str
+    max_jump: float
+    as_rows: Callable[[], Any]
+
+
+def records_before(
+    spark: SparkSession, parts: Sequence[FilePart], is_zeek: bool, has_header: bool
+) -> tuple[tuple[str, int, int], ...]:
+    """How many records come before each part; a pass over the bytes of the files."""
+    read = for_workers(count_records, (tuple(map(tuple, parts)), is_zeek))
+    ddl = "rank bigint, start bigint, records bigint"
+    rows = numbers(spark, len(parts)).mapInArrow(read, ddl).collect()
+    counted = {(row["rank"], row["start"]): row["records"] for row in rows}
+    found: list[tuple[str, int, int]] = []
+    done = 0
+    for part in parts:
+        found.append((part.file, part.begin, done))
+        # The header of a file is no record.
+        records = counted.get((part.rank, part.begin), 0)
+        done += records - (1 if has_header and part.begin == 0 else 0)
+    return tuple(found)
+
+
+def numbers(spark: SparkSession, count: int) -> DataFrame:
+    """A row for each part, in a partition of its own."""
+    return spark.range(0, count, 1, max(1, count))
+
+
+def can_be_packed(job: Job, given: FilesInParts) -> bool:
+    """Whether the columns that workers make of files hold all that the rules of a job read."""
+    for group in _wanted(job):
+        scan = job.scans[group.number]
+        if not isinstance(scan, Scan) or group.fed_by:
+            return False
+        if not {name for name, _ in scan.shuffled} <= given.columns:
+            return False
+    return True
+
+
+def _wanted(job: Job) -> list[Group]:
+    selected = set(job.plan.selected)
+    return [g for g in job.plan.groups if any(rule.name in selected for rule in g.rules)]
+
+
+class PackedRun:
+    """The packs of a job over parts of files. They are made when what they tell is first asked."""
+
+    def __init__(self, job: Job, given: FilesInParts) -> None:
+        self._job = job
+        self._given = given
+        self._max_jump = given.max_jump
+        self._spark = given.spark
+        self._batch_bytes = self._spark.conf.get(BATCH_BYTES, None)
+        self._spark.conf.set(BATCH_BYTES, MOST_BATCH_BYTES)
+        read = tuple(sorted(types_read(job.plan.library)))
+        groups = tuple(tuple(self._packs_of(group)) for group in _wanted(job))
+        parts = tuple(map(tuple, given.parts))
+        task = PackTask(tuple(given.task), parts, groups, read, given.max_jump)
+        rows = numbers(self._spark, len(parts))
+        pack = pack_lines if isinstance(given.task, LinesTask) else pack_columns
+        self._packs = rows.mapInArrow(for_workers(pack, task), PACKS_DDL).persist()
+
+    def _packs_of(self, group: Group) -> GroupPacks:
+        scan = self._scan(group)
+        packed = self._job.packed_types(scan)
+        names = tuple(name for name, _ in scan.shuffled if not (packed and name == "type"))
+        keys = tuple(name for name, _ in scan.keys)
+        buckets = self._partitions if keys else 1
+        return GroupPacks(group.number, names, keys, scan.types, buckets, bool(packed))
+
+    def _scan(self, group: Group) -> Scan:
+        scan = self._job.scans[group.number]
+        assert isinstance(scan, Scan)
+        return scan
+
+    @cached_property
+    def _partitions(self) -> int:
+        return self._job.partitions or shuffle_partitions(self._job.events)
+
+    # --- what the parts tell ----------------------------------------------------------------------
+
+    @cached_property
+    def _told(self) -> list[Mapping[str, Any]]:
+        rows = self._packs.filter(sf.col("group") == TOLD).select("told").collect()
+        return [json.loads(row["told"]) for row in rows]
+
+    @property
+    def suffices(self) -> bool:
+        """Whether packs hold all that there is to tell: columns do not tell why they are wrong."""
+        if isinstance(self._given.task, LinesTask):
+            return True
+        return not self.found["rejected"] and not self.found["needs_event"]
+
+    @cached_property
+    def found(self) -> Mapping[str, Any]:
+        """The counts of records, as `files.FileOutputs` asks for them."""
+        names = {
+            "events": "events",
+            "rejected": "rejected",
+            "open": OPEN_QUOTE,
+            "needs_event": NEEDS_EVENT,
+            "needs_number": NEEDS_NUMBER,
+            "no_offset": "no_offset",
+            "unread": "unread",
+        }
+        found: dict[str, Any] = {
+            name: sum(each.get(key) or 0 for each in self._told) for name, key in names.items()
+        }
+        types = [each["unread_type"] for each in self._told if each["unread_type"] is not None]
+        found["unread_type"] = max(types, default=None)
+        if self._reach is not None:
+            # What is rejected for its time is told as a whole, which columns are not.
+            found["needs_event"] += found["events"] - self._reach.events
+        return found
+
+    @cached_property
+    def _reach(self) -> TimeRun | None:
+        """The times between which the clock goes, where it may not jump everywhere."""
+        if self._max_jump == UNBOUNDED:
+            return None
+        runs = TimeRuns(self._max_jump)
+        for each in self._told:
+            for run in each["runs"]:
+                runs.add(*run)
+        return runs.largest()
+
+    @property
+    def latest(self) -> int | None:
+        """The time of the last event."""
+        times = [each["latest"] for each in self._told if each["latest"] is not None]
+        return max(times, default=None)
+
+    @property
+    def types(self) -> Counter[str]:
+        """How many events there are of each type."""
+        found: Counter[str] = Counter()
+        for each in self._told:
+            found.update(each["types"])
+        return found
+
+    @cached_property
+    def rejected(self) -> RejectedRecords:
+        """The rejected records, with the numbers of their lines."""
+        lines = {(each["rank"], each["start"]): each.get("lines", 0) for each in self._told}
+        before: list[tuple[str, int, int]] = []
+        done, rank = 0, -1
+        for part in self._given.parts:
+            done, rank = (done if part.rank == rank else 0), part.rank
+            before.append((part.file, part.begin, done))
+            done += lines.get((part.rank, part.begin), 0)
+        rows = self._packs.filter(sf.col("group") == REJECTED)
+        return RejectedRecords(numbered_lines(rows, before), self._given.format)
+
+    # --- outputs ----------------------------------------------------------------------------------
+
+    def rows(self) -> DataFrame:
+        """The outputs, and rows that count events without a key."""
+        ddl = self._job.columns.ddl
+        return reduce(
+            DataFrame.unionAll, [self._run(run_packs, g, ddl) for g in _wanted(self._job)]
+        )
+
+    def packs(self) -> DataFrame:
+        """The outputs in packs, by `OUTPUT_PACKS_DDL`."""
+        made = [self._run(run_packs_to_packs, g, OUTPUT_PACKS_DDL) for g in _wanted(self._job)]
+        return reduce(DataFrame.unionAll, made)
+
+    def _run(self, function: Any, group: Group, ddl: str) -> DataFrame:
+        scan, job = self._scan(group), self._job
+        packed = job.packed_types(scan)
+        names = [name for name, _ in scan.shuffled if not (packed and name == "type")]
+        task = job.task._replace(
+            group=group.number,
+            names=(*names, ARRIVAL),
+            nulls=scan.nulls,
+            packed=packed,
+            clock=self._clock if group.has_timers else None,
+        )
+        rows = self._packs.filter(sf.col("group") == group.number).select("bucket", "packed")
+        if scan.keys:
+            spread = rows.repartitionById(self._partitions, "bucket")
+        else:
+            spread = rows.repartition(1)
+        return spread.mapInArrow(for_workers(function, task), ddl)
+
+    @property
+    def _clock(self) -> int | None:
+        """Where the clock stands at the end. Raises `UsageError` if it may not go so far."""
+        until = self._job.until
+        latest = self.latest if self._reach is None else self._reach.high
+        if until is None or latest is None:
+            return latest
+        if self._reach is not None:
+            check_advance(until, latest, self._max_jump)
+        return max(latest, until)
+
+    def close(self) -> None:
+        self._packs.unpersist()
+        if self._batch_bytes is not None:
+            self._spark.conf.set(BATCH_BYTES, self._batch_bytes)
+        else:
+            self._spark.conf.unset(BATCH_BYTES)

@@ -1,0 +1,199 @@
+"""Parquet as a DataFrame: its columns as they are, with the place of every row.
+
+In come paths and a `Reading`; out goes an `Input`. Times in nanoseconds, and columns in which there
+is nothing, are read as `nanoseconds` says. Rows without ids are numbered over all files.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+
+from ensue.errors import UsageError
+from ensue.events.columns import DATA_COLUMN, is_attribute_column
+from ensue.library import Library
+from ensue.spark.batch import nanoseconds
+from ensue.spark.batch.file_parts import row_groups
+from ensue.spark.batch.inputs import (
+    MOST_RANKED,
+    Input,
+    Reading,
+    file_column,
+    open_with,
+    paths_of,
+    reader_of,
+)
+from ensue.spark.batch.packed_files import FilesInParts
+from ensue.spark.plan import plan_of
+from ensue.spark.sql.mapping import attribute_names
+from ensue.spark.sql.scan import names_read
+from ensue.spark.worker.column_parts import ColumnsTask
+from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.line_places import PLACES_A_FILE, SCHEME, plain_path
+
+
+def open_parquet(
+    spark: SparkSession,
+    paths: Sequence[str],
+    reading: Reading,
+    library: Library,
+    allowed_jump: float,
+) -> Input:
+    """The columns, the name of the file where a row has no source, and the place of each row."""
+    read = _with_plain_times(spark, paths, reading)
+    files = paths_of(read)
+    own_name = sf.element_at(sf.split(file_column(), "/"), -1)
+    place: Column = sf.monotonically_increasing_id()
+    if len(files) < MOST_RANKED:
+        rank = _rank(files, read.inputFiles())
+        place = rank * sf.lit(PLACES_A_FILE) + sf.col("_metadata.row_index")
+    arrival = place.cast("bigint").alias(ARRIVAL)
+    added = [arrival]
+    if "id" not in (*read.columns, *reading.mapping.columns):
+        added.append(_row_number(read, files).alias("id"))
+    elif reading.numbered:
+        ids = _column_of_ids(reading)
+        if ids in read.columns:
+            known = sf.col(f"`{ids}`").cast("string")
+            read = read.withColumn(ids, sf.coalesce(known, _row_number(read, files)))
+    source = own_name
+    if "source" in read.columns and "source" not in reading.mapping.columns:
+        source = sf.coalesce(sf.nullif(sf.col("source"), sf.lit("")), own_name)
+    kept = [sf.col(f"`{name}`") for name in read.columns if name != "source"]
+    if "source" in reading.mapping.columns:
+        kept, named = [sf.col(f"`{name}`") for name in read.columns], []
+    else:
+        named = [source.alias("source")]
+    events = read.select(*kept, *named, *added)
+    opened = Input(len(files), events, rows=read.select("*", *added))
+    if len(files) >= MOST_RANKED or reading.numbered:
+        return opened
+    return replace(opened, in_parts=_in_parts(opened, read, reading, library, allowed_jump))
+
+
+def _in_parts(
+    opened: Input, read: DataFrame, reading: Reading, library: Library, allowed_jump: float
+) -> FilesInParts | None:
+    """The files for workers that open them; None if only Spark reads their columns as Spark does.
+
+    What no type declares and no rule reads is not read.
+    """
+    spark, mapping = read.sparkSession, reading.mapping
+    is_plain = mapping.timezone is None and not any(
+        each.unit is not None or "." in each.path for each in mapping.columns.values()
+    )
+    found = row_groups(read.inputFiles()) if is_plain else None
+    if found is None or found.schema.names != read.columns:
+        return None
+    declared = attribute_names(library.checked.types)
+    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
+    read_by_rules = {name for rule in rules for name in names_read(rule)}
+    moved = {origin.path: name for name, origin in mapping.columns.items()}
+    names: dict[str, str] = {}
+    for field in found.schema:
+        name = moved.get(field.name, field.name)
+        if name == DATA_COLUMN or "." in name or any(n.startswith(f"{name}.") for n in declared):
+            return None
+        if name in declared or name in read_by_rules or not is_attribute_column(name):
+            if not _is_read_alike(field.type, name == "time"):
+                return None
+            names[field.name] = name
+    columns = tuple((name, each.path) for name, each in mapping.columns.items())
+    task = ColumnsTask(library.tables(), tuple(names), found.before, columns, mapping.type)
+    known = frozenset((*names.values(), "id", "source", "type"))
+    return FilesInParts(spark, found.parts, task, known, "parquet", allowed_jump, lambda: opened)
+
+
+def _is_read_alike(type_: pa.DataType, is_time: bool) -> bool:
+    """Whether values of a column of Parquet are the same to Spark and to a worker."""
+    kind = pa.types
+    if kind.is_timestamp(type_):
+        return type_.unit in ("ms", "us")
+    if is_time:
+        return False
+    if kind.is_dictionary(type_):
+        return _is_read_alike(type_.value_type, False)
+    is_number = kind.is_signed_integer(type_) or kind.is_float32(type_) or kind.is_float64(type_)
+    is_text = kind.is_string(type_) or kind.is_large_string(type_)
+    return bool(is_number or is_text or kind.is_boolean(type_))
+
+
+def _rank(files: Sequence[str], spelled: Sequence[str]) -> Column:
+    """The number of the file of a row among all files.
+
+    Each path is known by its code, in every way in which Spark spells it: to decode and compare
+    texts for every row would cost more than a rule.
+    """
+    ranks = {path: rank for rank, path in enumerate(files)}
+    by_code: dict[int, int] = {}
+    for path in spelled:
+        rank = ranks[plain_path(path)]
+        for each in (path, *(SCHEME.sub(rf"\1:{slashes}", path) for slashes in ("/", "///"))):
+            if by_code.setdefault(zlib.crc32(each.encode()), rank) != rank:
+                return _rank_by_text(files)
+    known = sf.array_position(sf.array(*map(sf.lit, by_code)), sf.crc32(file_column()))
+    # A code that is not found has the place 0.
+    numbers = sf.array(*map(sf.lit, (len(files), *by_code.values())))
+    return sf.get(numbers, known.cast("int"))
+
+
+def _rank_by_text(files: Sequence[str]) -> Column:
+    decoded = sf.coalesce(sf.try_url_decode(file_column()), file_column())
+    path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+    found = sf.array_position(sf.array(*map(sf.lit, files)), path)
+    return sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
+
+
+def _column_of_ids(reading: Reading) -> str:
+    origin = reading.mapping.columns.get("id")
+    return "id" if origin is None else origin.path
+
+
+def _row_number(read: DataFrame, files: Sequence[str]) -> Column:
+    """The number of a row over all files, which stands in for an id."""
+    number = sf.col("_metadata.row_index") + 1
+    if len(files) > 1:
+        counts = read.groupBy(file_column().alias("file")).count().collect()
+        rows = {plain_path(row["file"]): row["count"] for row in counts}
+        done, before = 0, {}
+        for file in files:
+            before[file] = done
+            done += rows.get(file, 0)
+        spelled = {row["file"]: before[plain_path(row["file"])] for row in counts}
+        pairs = [sf.lit(each) for pair in spelled.items() for each in pair]
+        number = number + sf.element_at(sf.create_map(*pairs), file_column())
+    return number.cast("string")
+
+
+def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Reading) -> DataFrame:
+    """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds."""
+    reader = reader_of(spark, "parquet")
+    try:
+        read = open_with(reader, paths)
+    except UsageError as error:
+        if nanoseconds.SIGN not in str(error):
+            raise
+        spark.conf.set(nanoseconds.SETTING, "true")
+        read = open_with(reader, paths)
+    files = paths_of(read)
+    if len(files) < MOST_RANKED:
+        if elsewhere := nanoseconds.types_elsewhere(files):
+            spark.conf.set(nanoseconds.BY_VECTORS, "false")
+            schema = nanoseconds.with_types(reader, read.schema, elsewhere)
+            read = open_with(reader_of(spark, "parquet").schema(schema), paths)
+        empty = nanoseconds.empty_columns(files, read.schema)
+        read = read.withColumns({name: sf.lit(None) for name in empty}) if empty else read
+    if spark.conf.get(nanoseconds.SETTING, "false") != "true":
+        return read
+    # What the user has given a unit is meant as a number.
+    counted = {each.path for each in reading.mapping.columns.values() if each.unit is not None}
+    for name, is_local in nanoseconds.nanosecond_columns(files, read.schema).items():
+        if name not in counted:
+            number, zone = sf.col(f"`{name}`"), reading.mapping.timezone
+            read = read.withColumn(name, nanoseconds.in_microseconds(number, is_local, zone))
+    return read

@@ -1,0 +1,1 @@
+"""What a stream keeps in its checkpoint beside Spark: a lock, its rules, signatures."""
