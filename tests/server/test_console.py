@@ -444,10 +444,10 @@ def test_everything_can_be_reached_by_keys(live: Live, opening: Any) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")
-    for key, view in enumerate(
+    for number, view in enumerate(
         ("stream", "rules", "outputs", "playground", "libraries", "gateways", "system"), 1
     ):
-        page.keyboard.press(str(key))
+        page.keyboard.press(str(number))
         expect(page).to_have_url(re.compile(f"#/{view}"))
         expect(page.locator("nav a[aria-current=page]")).to_have_attribute("data-view", view)
     for key, row in (("2", "rules/heat/Rise"), ("3", r"outputs/\d+"), ("5", "libraries/heat")):
