@@ -2,7 +2,8 @@
 # Builds the image of deploy/Dockerfile where no registry of images can be reached, and starts it once.
 # The base is made of packages of Debian (debootstrap) and stands in for the one that the Dockerfile names:
 # its Python is Debian's. Needs root, debootstrap and buildah (apt-get install debootstrap buildah), a
-# mirror of Debian, a package index for Python, and some minutes.
+# mirror of Debian, a package index for Python, some minutes, and several GB of disk, which it gives back.
+# PORT is the port that the server is tried on. No daemon and no namespaces are needed.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 work=$(mktemp -d)

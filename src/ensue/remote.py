@@ -44,6 +44,10 @@ class RefusedError(EnsueError):
         lines = [f"the server refuses ({self.status}): {self.document.get('detail', '')}"]
         lines += [each["shown"] for each in self.document.get("diagnostics", [])]
         lines += [f"  {each}" for each in self.document.get("problems", [])]
+        if self.status == 401:
+            lines.append(
+                "  commands take it from `ENSUE_TOKEN`, or from a context: `ensue context`"
+            )
         return "\n".join(lines)
 
 

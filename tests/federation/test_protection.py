@@ -10,8 +10,11 @@ import asyncio
 import os
 import re
 import shutil
+import ssl
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,7 @@ from tests.servers.protected import (
 WRONG_PASSWORD = "wrong and secret"
 SERVER_OF = {"nats-jetstream": "nats", "redis-pubsub": "redis", "proximity": "redis"}
 KINDS = ("mqtt", "redis", "redis-pubsub", "proximity", "nats", "nats-jetstream", "amqp", "kafka")
+SCHEMES = {"mqtt": "mqtts", "redis": "rediss", "nats": "tls", "amqp": "amqps", "kafka": "kafkas"}
 WORDS = {
     "authority": r"certificate|ssl|self.signed",
     "name": r"certificate|hostname|host name|ssl",
@@ -190,6 +194,52 @@ async def last_error(table: dict[str, Any]) -> str:
         await asyncio.gather(starting, return_exceptions=True)
         await gateway.stop()
     return str(said)
+
+
+@pytest.mark.parametrize("days", [(-20, -1), (1, 20)], ids=["expired", "not yet valid"])
+@pytest.mark.parametrize("kind", ["mqtt", "redis", "nats", "amqp", "kafka"])
+def test_a_server_whose_certificate_is_out_of_its_dates_is_not_believed(
+    kind: str, days: tuple[int, int], tmp_path: Path
+) -> None:
+    if kind == "kafka":
+        pytest.importorskip("confluent_kafka")
+    import trustme
+
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
+    begin, end = (datetime.now(UTC) + timedelta(days=each) for each in days)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1", not_before=begin, not_after=end).configure_cert(context)
+
+    async def story() -> tuple[str, bytes]:
+        heard = bytearray()
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(OSError):
+                if kind == "nats":
+                    told = b'INFO {"server_id":"x","version":"2.10.0","tls_required":true}\r\n'
+                    writer.write(told)
+                    await writer.start_tls(context)
+                heard.extend(await reader.read(1000))
+            writer.close()
+
+        tls = None if kind == "nats" else context
+        server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=tls)
+        place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        given = {"url": f"{SCHEMES[kind]}://{place}", "authority": str(tmp_path / "authority.pem")}
+        try:
+            return await last_error({"kind": kind, "password": PASSWORD, "user": USER, **given}), (
+                bytes(heard)
+            )
+        finally:
+            server.close()
+
+    said, heard = asyncio.run(story())
+
+    assert said.startswith("service `s`: cannot connect: ")
+    assert re.search(r"certificate|ssl", said, re.IGNORECASE), said
+    # Not a byte of what is secret was sent.
+    assert heard == b""
 
 
 def test_kafka_knows_other_mechanisms_of_sasl(target: Callable[[str], Target]) -> None:

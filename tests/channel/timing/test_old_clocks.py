@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
+import pytest
+
 import ensue
+from ensue.channel import build, correlated
 from ensue.channel.delivery.correlation import CorrelationStep
-from ensue.channel.lookup.wants import correlated
 from ensue.events.event import Event
 
 RULES = """
@@ -48,3 +52,21 @@ def test_a_gap_that_is_short_enough_fires_every_timer() -> None:
     step.read(beat(NOW - 100 * SECOND))
 
     assert len(list(step.advance(NOW))) == 10
+
+
+@pytest.mark.parametrize("within", ["60 s", "0 s"])
+def test_a_channel_that_closes_in_a_gap_puts_everything_out_or_says_that_it_has_not(
+    within: str,
+) -> None:
+    rules = ensue.parse(RULES)
+    channel = build("full").library(rules).dispatching("pool", threads=1).done()
+    got: list[Event] = []
+    channel.consumers.connect("x", got.append, correlated(rules))
+    now = time.time_ns() // 1000
+    beats = channel.suppliers.connect("s", ["Beat"])
+    beats.push(beat(now - 60_000 * SECOND))
+    beats.push(beat(now))
+    closing = channel.close(within=within)
+
+    assert closing.drained == (len(got) == 6_000)
+    assert closing.drained or within == "0 s"

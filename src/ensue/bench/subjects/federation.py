@@ -130,16 +130,26 @@ def _placing(effort: Effort) -> Iterator[Curve]:
     """Messages over a link, of a thousand events, as more rules beyond it read them."""
     sizes = (1, 10) if effort.quick else (1, 10, 100, 1000)
     found = {each: _placed(each) for each in sizes}
-    for place_, name in enumerate(("with a placement", "without, those that match a port")):
-        points = tuple((float(size), (float(counts[place_]),)) for size, counts in found.items())
+    branched = {each: _placed(each, _BRANCHED)[0] for each in sizes}
+    lines = {
+        "with a placement": {each: counts[0] for each, counts in found.items()},
+        "with one, of rules with a branch at the far site": branched,
+        "without, those that match a port": {each: counts[1] for each, counts in found.items()},
+    }
+    for name, counts in lines.items():
+        points = tuple((float(size), (float(count),)) for size, count in counts.items())
         yield Curve("federation-placement", name, "consumers", "messages", points)
 
 
-def _placed(consumers: int) -> tuple[int, int]:
+_WHOLE = "Far g) (a ; b) + g"
+_BRANCHED = "Far g where v < 1000, Far h where v >= 1000) (a ; b) + g || h"
+
+
+def _placed(consumers: int, rule: str = _WHOLE) -> tuple[int, int]:
     """What crosses with a placement, and with all rules at the far site."""
     rules = "".join(
         f"Out correlation C{number} (Near a where v >= {number * 61 % 980} AND"
-        f" v < {number * 61 % 980 + 10}, Near b where v >= 990, Far g) (a ; b) + g within 20 ms"
+        f" v < {number * 61 % 980 + 10}, Near b where v >= 990, {rule} within 20 ms"
         " { case true: push new Out { v = b.v }; }\n"
         for number in range(consumers)
     )

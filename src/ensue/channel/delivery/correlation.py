@@ -29,8 +29,8 @@ SHORTEST_GRACE = 1_000
 LONGEST_GRACE = 1_000_000
 """Bounds of the grace, in microseconds."""
 
-
 OUTPUTS_AT_ONCE = 1024
+_LONG_AGO = -(1 << 62)
 
 
 class CorrelationStep:
@@ -107,8 +107,8 @@ class CorrelationStep:
     def next_due(self) -> int | None:
         if self.grace is None:
             return None
-        # What is left is due at once.
-        return self._run.next_due() if self._left is None else self._latest
+        # What is left is due at once, however late the event is that it came before.
+        return self._run.next_due() if self._left is None else _LONG_AGO
 
     def finish(self) -> Sequence[Event]:
         return self._run.finish()

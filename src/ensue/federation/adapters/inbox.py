@@ -14,6 +14,8 @@ MOST_WAITING_BYTES = 64 * 1024 * 1024
 """What messages of one service may take while they wait for the gateway."""
 MOST_WITHOUT_WAITING = 50_000
 """Messages that may wait where a driver cannot be told to stop; then the connection is given up."""
+MOST_RECALLED_BYTES = 256 * 1024 * 1024
+"""What a look back at the latest events of a service may take."""
 MOST_CONTROL = 5_000
 MOST_CONTROL_BYTES = 32 * 1024 * 1024
 """What control messages of one service may wait."""
@@ -42,15 +44,18 @@ class Inbox(Generic[T]):
         self._bytes += _size(item)
         self._filled.set()
 
-    def put_or_fail(self, item: T, service: str) -> None:
-        """For a driver that cannot wait, of a service that forgets: no room is a broken link."""
+    def put_or_fail(self, item: T, service: str, becomes: str = "some are lost") -> None:
+        """For a driver that cannot wait: no room is a broken link, and this becomes of the rest."""
+        if self._error is not None:
+            # Behind what was let go nothing may come: its acknowledgement could cover that, too.
+            return
         if len(self._items) < MOST_WITHOUT_WAITING and self._bytes <= 4 * MOST_WAITING_BYTES:
             self.put(item)
         else:
             self.fail(
                 LinkError(
-                    f"service `{service}`: events come faster than they can be passed on, and some"
-                    " are lost"
+                    f"service `{service}`: events come faster than they can be passed on, and"
+                    f" {becomes}"
                 )
             )
 

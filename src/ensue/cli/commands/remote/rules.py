@@ -40,6 +40,9 @@ def listed(ctx: typer.Context, url: ServerUrl = None, context: ServerContext = N
     if ctx.invoked_subcommand is not None:
         return
     found = _server(ctx).ask("GET", "/v1/rules")
+    if not found:
+        say("no rule runs: `ensue rules put NAME FILE` puts a library in force")
+        return
     show(f"{'outputs':>9} {'a minute':>9}  {'library':16} {'rule':24} last")
     for each in found:
         last = each["last"]

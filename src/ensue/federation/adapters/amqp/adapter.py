@@ -131,7 +131,9 @@ class AmqpAdapter(Adapter):
             in_transit = address == self.service.transit_address
 
             async def receive(message: Any, in_transit: bool = in_transit) -> None:
-                self._events.put(_incoming(message, in_transit))
+                # The driver cannot be told to wait, and the server counts no bytes.
+                came = _incoming(message, in_transit)
+                self._events.put_or_fail(came, self.service.name, "the rest comes again")
 
             consumer = await self._do("cannot subscribe", queue.consume(receive))
             self._consumers.append((queue, consumer))

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import hashlib
 import re
+from collections import deque
 from collections.abc import Awaitable, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ from ensue.federation.adapters.base import (
     driver,
     incoming_of,
 )
-from ensue.federation.adapters.inbox import ControlInbox, Inbox
+from ensue.federation.adapters.inbox import MOST_RECALLED_BYTES, ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
@@ -48,7 +49,8 @@ _SCHEMES = ("nats", "tls", "ws", "wss")
 _SECONDS_TO_CONNECT = 10
 _SECONDS_TO_ANSWER = 10
 _SECONDS_TO_ACKNOWLEDGE = 5.0
-_PULLED = 500
+_PULLED, _PULLED_BYTES = 500, 256 * 1024 * 1024
+"""What is asked for at once: messages, and the bytes that they may have at most."""
 _FAILURES = (errors.Error, OSError, asyncio.TimeoutError)
 _REFUSED = "permissions violation"
 
@@ -316,7 +318,8 @@ class JetStreamAdapter(NatsAdapter):
         await super().close()
 
     async def recall(self) -> list[Event]:
-        found: list[Event] = []
+        found: deque[Incoming] = deque()
+        size = 0
         for address, stream in self._streams.items():
             info = await self._do("cannot read", self._jetstream.stream_info(stream))
             last, count = info.state.last_seq, min(info.state.messages, RECALLED)
@@ -336,13 +339,16 @@ class JetStreamAdapter(NatsAdapter):
             waiting = made.num_pending
             with contextlib.suppress(*_FAILURES):
                 while waiting > 0:
-                    messages = await reader.fetch(min(waiting, _PULLED), timeout=2)
+                    messages = await reader.fetch(min(waiting, self._pulled), timeout=2)
                     waiting -= len(messages)
-                    read = [incoming(each, None, False).event for each in messages]
-                    found += [each for each in read if each is not None]
+                    read = [incoming(each, None, False) for each in messages]
+                    found.extend(each for each in read if each.event is not None)
+                    size += sum(each.size for each in read)
+                    while size > MOST_RECALLED_BYTES:
+                        size -= found.popleft().size
             with contextlib.suppress(*_FAILURES):
                 await reader.unsubscribe()
-        return found
+        return [each.event for each in found if each.event is not None]
 
     async def lag(self) -> int | None:
         waiting = 0
@@ -375,11 +381,15 @@ class JetStreamAdapter(NatsAdapter):
         except stream_errors.NotFoundError:
             await self._jetstream.add_consumer(stream, config)
 
+    @property
+    def _pulled(self) -> int:
+        return max(1, min(_PULLED, _PULLED_BYTES // int(self._client.max_payload)))
+
     async def _pull(self, subscription: Any, in_transit: bool) -> None:
         try:
             while True:
                 try:
-                    messages = await subscription.fetch(_PULLED, timeout=5)
+                    messages = await subscription.fetch(self._pulled, timeout=5)
                 except (TimeoutError, errors.TimeoutError):
                     continue
                 for each in messages:

@@ -8,7 +8,8 @@ pub/sub in both kinds.
 The client library reads an answer line by line, which takes as long as all else that a gateway does
 with an event. So a script at the server hands over many entries as one text (MessagePack), once the
 first has been waited for, and another adds many at once; where scripts are not allowed, entries
-come and go one by one.
+come and go one by one. The server bounds an answer by a number of entries alone, and an entry may
+have half a gigabyte: the script also counts bytes, and without it few entries are asked for.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from ensue.federation.adapters.base import (
     driver,
     incoming_of,
 )
-from ensue.federation.adapters.inbox import ControlInbox, Inbox
+from ensue.federation.adapters.inbox import MOST_RECALLED_BYTES, ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import STRUCTURED_TYPE, Message, read_structured
 from ensue.subscriptions import Filter
@@ -49,16 +50,33 @@ exceptions: Any = driver("redis.exceptions", "redis")
 FIELD = b"event"
 _NO_SCRIPTS = re.compile("no permissions|unknown command", re.IGNORECASE)
 MOST_AT_ONCE = 1000
+BYTES_AT_ONCE = 16 * 1024 * 1024
+"""Entries that a script hands over at once, and the bytes after which it hands over no more."""
+FEW = 8
+"""Entries that are asked for at once without it."""
 TRANSIT_KEPT = 100_000
 """Entries that the stream of events in transit keeps, and how many a look back shows."""
 RECALLED = 5000
 _SECONDS_TO_CONNECT = 10
+_SECONDS_TO_ANSWER = 30
+"""An answer may be of many megabytes, and the gateway busy with those before it."""
 _MILLISECONDS_TO_WAIT = 500
 _SCHEMES = ("redis", "rediss", "unix")
 _READ_MANY = """
-local found = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', ARGV[3],
-    'STREAMS', KEYS[1], KEYS[2], '>', '>')
-return found and cmsgpack.pack(found) or false
+local found, size = {}, 0
+for _ = 1, ARGV[3], 4 do
+    local some = redis.call('XREADGROUP', 'GROUP', ARGV[1], ARGV[2], 'COUNT', 4,
+        'STREAMS', KEYS[1], KEYS[2], '>', '>')
+    if not some then break end
+    for _, stream in ipairs(some) do
+        found[#found + 1] = stream
+        for _, entry in ipairs(stream[2]) do
+            for _, text in ipairs(entry[2]) do size = size + #text end
+        end
+    end
+    if size > tonumber(ARGV[4]) then break end
+end
+return #found > 0 and cmsgpack.pack(found) or false
 """
 _ADD_MANY = """
 for number = 2, #ARGV do
@@ -105,6 +123,7 @@ class RedisAdapter(Adapter):
             "username": options.user,
             "password": options.password,
             "socket_connect_timeout": _SECONDS_TO_CONNECT,
+            "socket_timeout": _SECONDS_TO_ANSWER,
         }
         if scheme == "rediss":
             given |= {
@@ -242,7 +261,7 @@ class StreamAdapter(RedisAdapter):
         await self._is_listening.wait()
         while self._is_listening.is_set():
             where = self._pending or dict.fromkeys(self._streams, ">")
-            most = 1 if self._reads_many and not self._pending else MOST_AT_ONCE
+            most = 1 if self._reads_many and not self._pending else FEW
             try:
                 answer = await self._client.xreadgroup(
                     self._group, "gateway", where, most, block=_MILLISECONDS_TO_WAIT
@@ -263,8 +282,9 @@ class StreamAdapter(RedisAdapter):
     async def _read_many(self) -> list[Incoming]:
         """The entries that are there already."""
         try:
+            bounds = (self._group, "gateway", MOST_AT_ONCE, BYTES_AT_ONCE)
             packed = await self._client.eval(
-                _READ_MANY, len(self._streams), *self._streams, self._group, "gateway", MOST_AT_ONCE
+                _READ_MANY, len(self._streams), *self._streams, *bounds
             )
         except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
             raise broken(self.service, "cannot read", error) from None
@@ -328,11 +348,18 @@ class StreamAdapter(RedisAdapter):
     async def recall(self) -> list[Event]:
         found: list[Event] = []
         for stream in self._streams:
-            entries = await self._do("cannot read", self._client.xrevrange(stream, count=RECALLED))
-            for _, fields in entries:
-                read = incoming(fields.get(FIELD), None, False)
-                if read.event is not None:
-                    found.append(read.event)
+            last, count, size = "+", 0, 0
+            while count < RECALLED and size < MOST_RECALLED_BYTES:
+                page = self._client.xrevrange(stream, last, count=FEW)
+                entries = await self._do("cannot read", page)
+                if not entries:
+                    break
+                for _, fields in entries:
+                    read = incoming(fields.get(FIELD), None, False)
+                    size += read.size
+                    if read.event is not None:
+                        found.append(read.event)
+                last, count = f"({entries[-1][0].decode()}", count + len(entries)
         return found
 
     async def lag(self) -> int | None:
