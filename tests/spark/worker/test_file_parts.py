@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.errors import UsageError
-from ensue.spark.worker.file_parts import FilePart, count_records, line_blocks
+from ensue.spark.worker.files.file_parts import FilePart, count_records, line_blocks
 
 LINES = st.lists(st.binary(max_size=12).map(lambda each: each.replace(b"\n", b"x")), max_size=12)
 

@@ -15,7 +15,7 @@ from ensue.events.mapping import Mapping
 from ensue.events.reading import read_events
 from ensue.spark.batch.line_columns import csv_fields, json_fields
 from ensue.spark.worker.event_rows import read_event
-from ensue.spark.worker.line_chunks import NEEDS_NUMBER, LinesTask, read_lines
+from ensue.spark.worker.files.line_chunks import NEEDS_NUMBER, LinesTask, read_lines
 
 LIBRARY = ensue.parse(
     """

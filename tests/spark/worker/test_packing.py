@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.packed_types import unpack_arrivals, unpack_types
-from ensue.spark.worker.packing import (
+from ensue.spark.worker.packs.packed_types import unpack_arrivals, unpack_types
+from ensue.spark.worker.packs.packing import (
     NO_OFFSET,
     GroupPacks,
     PartCounts,

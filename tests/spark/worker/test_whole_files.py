@@ -12,8 +12,8 @@ from ensue.events.event import Event
 from ensue.events.reading import read_inputs
 from ensue.events.sources import open_inputs
 from ensue.spark.worker.event_rows import ARRIVAL, read_event
-from ensue.spark.worker.line_chunks import NEEDS_NUMBER, LinesTask
-from ensue.spark.worker.whole_files import place_lines, read_whole_files
+from ensue.spark.worker.files.line_chunks import NEEDS_NUMBER, LinesTask
+from ensue.spark.worker.files.whole_files import place_lines, read_whole_files
 
 from .test_line_chunks import HEADER, LIBRARY, NAMES, TYPES, line
 

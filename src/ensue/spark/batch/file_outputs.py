@@ -32,7 +32,7 @@ from ensue.spark.batch.unkeyed_counts import CountedOutputs
 from ensue.spark.failures import FAILURES
 from ensue.spark.sql.conformance import conforms
 from ensue.spark.worker.output_lines import LINES_DDL, PACKED_DDL, join_lines, pack_tables
-from ensue.spark.worker.packed_runs import ordered_lines, ordered_tables
+from ensue.spark.worker.packs.packed_runs import ordered_lines, ordered_tables
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import UNKEYED_COUNT
 

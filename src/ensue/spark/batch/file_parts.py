@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from ensue.spark.worker.file_parts import FilePart
-from ensue.spark.worker.line_places import plain_path
+from ensue.spark.worker.files.file_parts import FilePart
+from ensue.spark.worker.files.line_places import plain_path
 
 PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz"})
 """Endings of names by which Spark unpacks files."""

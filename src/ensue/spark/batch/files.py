@@ -3,9 +3,9 @@
 In come paths that Spark understands (files, folders, globs, places in an object store), a library
 and how to read (`Reading`); out goes a `FileRun`: its outputs, how many events there were, and the
 rejected records (`rejected`). Nothing of a file goes through the driver. Columns of Parquet stay
-columns, so that filters reach the files. Lines become columns in workers (`worker.line_chunks`)
-where attributes have columns, and else events in bytes. Events of equal times are read in the order
-of the paths of their files, and there of their places. Opening files is in `opening`.
+columns, so that filters reach the files. Lines become columns in workers, where attributes have
+columns (`worker.files.line_chunks`), and else events in bytes. Events of equal times are read in
+the order of the paths of their files, and there of their places. Opening files is in `opening`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ensue.spark.batch.opening import open_files
 from ensue.spark.batch.packed_files import PackedRun, can_be_packed
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.packed_types import FILES_BESIDE_TYPES
+from ensue.spark.worker.packs.packed_types import FILES_BESIDE_TYPES
 
 
 class FileRun:

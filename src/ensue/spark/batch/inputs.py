@@ -19,7 +19,7 @@ from ensue.events.mapping import Mapping as UserMapping
 from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
-from ensue.spark.worker.line_places import plain_path
+from ensue.spark.worker.files.line_places import plain_path
 
 MOST_RANKED = 1000
 """From this number of Parquet files on, Spark chooses the order of events of equal times."""

@@ -36,7 +36,7 @@ from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
-from ensue.spark.worker.packed_types import can_be_packed, pack_type
+from ensue.spark.worker.packs.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import (
     CLOCK,

@@ -3,7 +3,7 @@
 In come a library and the names in a file: the header of CSV, or for JSON what types declare. Out go
 the columns, each with its kind; None where events must stay whole, because an attribute has no
 one kind, a rule reads what no column holds, or an event is sent on. Workers read the lines
-accordingly (`spark.worker.line_chunks`).
+accordingly (`spark.worker.files.line_chunks`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.scan import names_read
-from ensue.spark.worker.line_chunks import KINDS
-from ensue.spark.worker.line_places import first_line, name_of
-from ensue.spark.worker.line_records import header_names
+from ensue.spark.worker.files.line_chunks import KINDS
+from ensue.spark.worker.files.line_places import first_line, name_of
+from ensue.spark.worker.files.line_records import header_names
 
 Fields = tuple[tuple[str, str], ...]
 """Names of columns, each with its kind."""

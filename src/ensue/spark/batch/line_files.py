@@ -43,8 +43,8 @@ from ensue.spark.batch.line_columns import (
 from ensue.spark.batch.packed_files import FilesInParts, numbers, records_before
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH
-from ensue.spark.worker.file_parts import FilePart, line_blocks
-from ensue.spark.worker.line_chunks import (
+from ensue.spark.worker.files.file_parts import FilePart, line_blocks
+from ensue.spark.worker.files.line_chunks import (
     KINDS,
     NEEDS_EVENT,
     NEEDS_NUMBER,
@@ -52,11 +52,11 @@ from ensue.spark.worker.line_chunks import (
     LinesTask,
     read_lines,
 )
-from ensue.spark.worker.line_places import LINE_DDL, file_codes, name_of, plain_path
-from ensue.spark.worker.line_records import PAYLOAD_DDL, refuse_ahead
-from ensue.spark.worker.packing import NO_OFFSET
+from ensue.spark.worker.files.line_places import LINE_DDL, file_codes, name_of, plain_path
+from ensue.spark.worker.files.line_records import PAYLOAD_DDL, refuse_ahead
+from ensue.spark.worker.files.whole_files import PLACED_DDL, place_lines, read_whole_files
+from ensue.spark.worker.packs.packing import NO_OFFSET
 from ensue.spark.worker.remote_call import for_workers
-from ensue.spark.worker.whole_files import PLACED_DDL, place_lines, read_whole_files
 
 FIRST_BYTES = 1 << 16
 """How much of a file is read to see its first lines."""

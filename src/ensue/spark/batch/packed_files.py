@@ -26,17 +26,17 @@ from ensue.spark.batch.job import Job, shuffle_partitions
 from ensue.spark.batch.rejected import RejectedRecords, numbered_lines
 from ensue.spark.plan import Group
 from ensue.spark.sql.scan import Scan
-from ensue.spark.worker.column_parts import ColumnsTask
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.file_parts import FilePart, count_records
-from ensue.spark.worker.line_chunks import (
+from ensue.spark.worker.files.column_parts import ColumnsTask
+from ensue.spark.worker.files.file_parts import FilePart, count_records
+from ensue.spark.worker.files.line_chunks import (
     NEEDS_EVENT,
     NEEDS_NUMBER,
     OPEN_QUOTE,
     LinesTask,
 )
-from ensue.spark.worker.packed_runs import OUTPUT_PACKS_DDL, run_packs, run_packs_to_packs
-from ensue.spark.worker.packing import (
+from ensue.spark.worker.packs.packed_runs import OUTPUT_PACKS_DDL, run_packs, run_packs_to_packs
+from ensue.spark.worker.packs.packing import (
     PACKS_DDL,
     REJECTED,
     TOLD,

@@ -32,9 +32,9 @@ from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.mapping import attribute_names
 from ensue.spark.sql.scan import names_read
-from ensue.spark.worker.column_parts import ColumnsTask
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.line_places import PLACES_A_FILE, SCHEME, plain_path
+from ensue.spark.worker.files.column_parts import ColumnsTask
+from ensue.spark.worker.files.line_places import PLACES_A_FILE, SCHEME, plain_path
 
 
 def open_parquet(

@@ -20,7 +20,7 @@ from ensue.events.event import Rejected
 from ensue.spark.batch.job import Job
 from ensue.spark.worker.dead_letters import number_lines, write_dead_letters
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.line_places import LINE_NAMES, PLACES_A_FILE
+from ensue.spark.worker.files.line_places import LINE_NAMES, PLACES_A_FILE
 from ensue.spark.worker.output_lines import LINES_DDL, join_lines
 from ensue.spark.worker.remote_call import for_workers
 

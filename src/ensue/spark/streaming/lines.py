@@ -37,7 +37,7 @@ from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, plann
 from ensue.spark.streaming.config import Source
 from ensue.spark.streaming.figures import OBSERVED_INPUT, observed_input
 from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
-from ensue.spark.worker.line_places import name_of, plain_path
+from ensue.spark.worker.files.line_places import name_of, plain_path
 from ensue.spark.worker.remote_call import for_workers
 
 WHOLE_FILES = {

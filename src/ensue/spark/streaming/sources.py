@@ -24,7 +24,7 @@ from ensue.spark.batch.inputs import MOST_RANKED
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.kafka.connector import with_kafka
 from ensue.spark.streaming.config import KAFKA, Source
-from ensue.spark.worker.line_places import plain_path
+from ensue.spark.worker.files.line_places import plain_path
 
 _PATIENCE_SECONDS = 5.0
 

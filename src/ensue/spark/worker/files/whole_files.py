@@ -19,9 +19,9 @@ from ensue.events.event import Event, Rejected
 from ensue.events.singly import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.line_chunks import NEEDS_NUMBER, LinesTask
-from ensue.spark.worker.line_places import BYTE_ORDER_MARK, PLACES_A_FILE, LinePlaces, name_of
-from ensue.spark.worker.line_records import Batches, check_header, record_batches, types_of
+from ensue.spark.worker.files.line_chunks import NEEDS_NUMBER, LinesTask
+from ensue.spark.worker.files.line_places import BYTE_ORDER_MARK, PLACES_A_FILE, LinePlaces, name_of
+from ensue.spark.worker.files.line_records import Batches, check_header, record_batches, types_of
 
 PLACED_DDL = f"`{ARRIVAL}` bigint, rank bigint, value binary"
 RECORDS_AT_ONCE = 5000

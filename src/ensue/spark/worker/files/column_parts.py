@@ -19,9 +19,9 @@ from ensue.errors import EnsueError
 from ensue.events.files.tables import TableChunks
 from ensue.events.mapping import Mapping, Origin
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.file_parts import FilePart
-from ensue.spark.worker.line_places import PLACES_A_FILE, name_of
-from ensue.spark.worker.line_records import types_of
+from ensue.spark.worker.files.file_parts import FilePart
+from ensue.spark.worker.files.line_places import PLACES_A_FILE, name_of
+from ensue.spark.worker.files.line_records import types_of
 
 ROWS_AT_ONCE = 1 << 17
 

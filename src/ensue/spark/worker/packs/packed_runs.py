@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from ensue.spark.worker.external_sort import sorted_tables
 from ensue.spark.worker.output_lines import join_lines, pack_tables
-from ensue.spark.worker.packing import unpacked, written
+from ensue.spark.worker.packs.packing import unpacked, written
 from ensue.spark.worker.tasks import UNKEYED_COUNT, GroupTask, run_rows
 
 OUTPUT_PACKS_DDL = "outputs bigint, told string, packed binary"

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ensue.errors import UsageError
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.line_chunks import LinesReader
-from ensue.spark.worker.line_places import PLACES_A_FILE
+from ensue.spark.worker.files.line_chunks import LinesReader
+from ensue.spark.worker.files.line_places import PLACES_A_FILE
 
 BLOCK_BYTES = 1 << 23
 """How much of a file is read at a time."""

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 
 from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED
-from ensue.spark.worker.column_parts import ColumnsReader, ColumnsTask
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.file_parts import FilePart, asked_parts, read_part
-from ensue.spark.worker.line_chunks import MARKS, LinesReader, LinesTask
-from ensue.spark.worker.line_places import LINE_DDL, LINE_FIELDS
-from ensue.spark.worker.packed_types import pack_codes
+from ensue.spark.worker.files.column_parts import ColumnsReader, ColumnsTask
+from ensue.spark.worker.files.file_parts import FilePart, asked_parts, read_part
+from ensue.spark.worker.files.line_chunks import MARKS, LinesReader, LinesTask
+from ensue.spark.worker.files.line_places import LINE_DDL, LINE_FIELDS
+from ensue.spark.worker.packs.packed_types import pack_codes
 
 TOLD, REJECTED = -1, -2
 """What stands in the column `group` of rows that are no packs."""

@@ -21,7 +21,7 @@ from ensue.events.singly import CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.worker.event_rows import BEGIN, REACH, read_event, write_event
-from ensue.spark.worker.line_places import (
+from ensue.spark.worker.files.line_places import (
     LINE_DDL,
     LINE_FIELDS,
     first_line,

@@ -30,7 +30,7 @@ from ensue.events.mapping import Origin
 from ensue.events.nesting import value_at
 from ensue.events.sources import LINES, zeek
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.line_places import (
+from ensue.spark.worker.files.line_places import (
     BYTE_ORDER_MARK,
     LINE_FIELDS,
     LinePlaces,
@@ -38,7 +38,7 @@ from ensue.spark.worker.line_places import (
     name_of,
     plain_path,
 )
-from ensue.spark.worker.line_records import check_header, record_batches, types_of
+from ensue.spark.worker.files.line_records import check_header, record_batches, types_of
 
 OPEN_QUOTE = "a quote is not closed in its line"
 NEEDS_NUMBER = "the record has no id, and its number is not known"

@@ -1,0 +1,1 @@
+"""Files that a worker reads: their parts, lines and places, and whole files."""
