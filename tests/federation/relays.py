@@ -14,22 +14,33 @@ class Relay:
         self._place = urlsplit(url)
         self._delay = delay
         self._writers: list[asyncio.StreamWriter] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
         self.sent = bytearray()
 
     async def serve(self) -> str:
         """The address of the relay."""
-        server = await asyncio.start_server(self._join, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
         return self._url.replace(f":{self._place.port}", f":{port}")
+
+    def close(self) -> None:
+        self.cut()
+        if self._server is not None:
+            self._server.close()
 
     def cut(self) -> None:
         """End all connections; what is on its way is lost."""
-        for each in self._writers:
+        writers, self._writers = self._writers, []
+        for each in writers:
             each.transport.abort()
 
     async def _join(self, client: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
-        made = await asyncio.open_connection(self._place.hostname, self._place.port)
+        try:
+            made = await asyncio.open_connection(self._place.hostname, self._place.port)
+        except OSError:
+            # The server is away, and whoever asks is to see it so.
+            answers.transport.abort()
+            return
         self._writers += [answers, made[1]]
         await asyncio.gather(self._pass(client, made[1], True), self._pass(made[0], answers, False))
 

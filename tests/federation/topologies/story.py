@@ -21,6 +21,7 @@ from typing import Any, Literal
 from ensue.events.event import Event
 from ensue.federation.adapters import adapter_class
 from ensue.federation.gateway import Gateway
+from tests.federation.relays import Relay
 from tests.federation.test_random_topologies import SPEEDS, connected
 
 from .brokers import KEEPS_WHEN_KILLED, SLOW, WITHOUT_SERVER, Brokers, server_of
@@ -93,6 +94,8 @@ class Story:
         self.plan = self._drawn(kinds)
         self.tables = {name: self._table(name, kind) for name, kind in self.plan.kinds.items()}
         self.gateways: dict[str, Local | Process] = {}
+        self._relays: dict[tuple[str, str], tuple[Relay, str]] = {}
+        """What stands between gateways and servers, with its address."""
         self.clients: dict[str, Client] = {}
         self.sent: list[Sent] = []
         self.told: list[str] = []
@@ -127,11 +130,24 @@ class Story:
         }
         return table | ({"exchange": "fanout"} if kind == "amqp" else {})
 
+    def _table_for(self, gateway: str, service: str) -> dict[str, Any]:
+        relayed = self._relays.get((gateway, service))
+        return self.tables[service] | ({"url": relayed[1]} if relayed else {})
+
+    async def _relay(self) -> None:
+        """Put a relay before some servers, so that a single connection can be cut."""
+        for gateway, services in self.plan.links.items():
+            for service in services:
+                is_cuttable = self.plan.kinds[service] not in (*WITHOUT_SERVER, "kafka")
+                if is_cuttable and self.random.random() < 0.5:
+                    relay = Relay(self.tables[service]["url"])
+                    self._relays[gateway, service] = relay, await relay.serve()
+
     def _gateway(self, name: str) -> Local | Process:
         services = self.plan.links[name]
         tables: dict[str, Any] = {
             "gateway": {"name": name, "beat": 0.3, "patience": PATIENCE, "settling": 0.4},
-            "service": [self.tables[each] for each in services],
+            "service": [self._table_for(name, each) for each in services],
             "subscribe": [
                 {"at": at, "from": [origin], "where": f"speed >= {limit}"}
                 for at in services
@@ -151,6 +167,7 @@ class Story:
         self.clients = {name: Client(table) for name, table in self.tables.items()}
         try:
             await asyncio.gather(*(each.open() for each in self.clients.values()))
+            await self._relay()
             self.gateways = {name: self._gateway(name) for name in self.plan.links}
             await asyncio.gather(*(each.start() for each in self.gateways.values()))
             await self._try_out()
@@ -167,6 +184,8 @@ class Story:
                 *(each.close() for each in self.clients.values()),
                 return_exceptions=True,
             )
+            for relay, _ in self._relays.values():
+                relay.close()
 
     async def _try_out(self) -> None:
         """Send trial events until one has come wherever they are wanted."""
@@ -239,9 +258,19 @@ class Story:
     async def _fault(self) -> None:
         draw = self.random
         name = draw.choice(list(self.gateways))
-        match draw.randrange(6):
+        match draw.randrange(9):
             case 0:
                 return
+            case 8:
+                await self._stall(name, PATIENCE * draw.uniform(0.05, 0.45))
+            case 6 | 7 if self._relays:
+                # In the middle of what is on its way.
+                await asyncio.sleep(draw.uniform(0, 0.05))
+                gateway, service = draw.choice(list(self._relays))
+                self._relays[gateway, service][0].cut()
+                self._tell(f"cut {gateway} off {service}")
+                self._cut.add(service)
+                self._crashed.add(service)
             case 1 | 2:
                 await self._restart(name, draw.choice(["stop", "kill"]), 0.0)
             case 3:
@@ -264,6 +293,15 @@ class Story:
         self.gateways[name] = self._gateway(name)
         await self.gateways[name].start()
         self._tell(f"{name} is back")
+
+    async def _stall(self, name: str, seconds: float) -> None:
+        """A process that stands still for a while, and is not taken for gone yet."""
+        gateway = self.gateways[name]
+        if isinstance(gateway, Process):
+            self._tell(f"stall {name} for {seconds:.1f} s")
+            gateway.forked.pause()
+            await asyncio.sleep(seconds)
+            gateway.forked.go_on()
 
     async def _restart_broker(self) -> None:
         there = {server_of(each) for each in self.plan.kinds.values()} - set(WITHOUT_SERVER)

@@ -80,7 +80,7 @@ class Producing:
         """What has become of each record: true, an error, or nothing yet."""
         outcome: list[Any] = [None] * len(records)
         for number, each in enumerate(records):
-            if _key(each) in self._taken:
+            if self._taken and _key(each) in self._taken:
                 self._taken.discard(_key(each))
                 outcome[number] = True
                 continue
