@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
 import pytest
 
@@ -105,6 +109,43 @@ def test_a_clock_in_steps_is_recovered_from_the_journal(tmp_path: Path) -> None:
         live.station.line.call(live.station.recover).result(30)
         live.publish(events[-2:])
 
+        assert identities(live) == expected
+
+
+def test_a_server_that_stops_in_a_gap_goes_on_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line, "GROUP_EVENTS", 200)
+    events = silence(50)
+    run = ensue.parse(WATCH).start()
+    expected = sorted(output.id for event in events for output in run.push(event))
+    stopping = threading.Event()
+    steps = 0
+    append = Journal.append
+
+    def observed(self: Journal, entries: Any) -> None:
+        nonlocal steps
+        append(self, entries)
+        if any(each.kind == TIME for each in entries):
+            steps += 1
+            if steps == 3:
+                stopping.set()
+                time.sleep(0.3)
+
+    with serving(settings(tmp_path)) as live, ThreadPoolExecutor(1) as pool:
+        live.put(WATCH)
+        live.publish(events[:-1])
+        monkeypatch.setattr(Journal, "append", observed)
+        answer = pool.submit(httpx.post, f"{live.url}/v1/events", json=events[-1], timeout=60)
+        assert stopping.wait(30)
+        live.station.line.stop()
+        assert answer.result(30).status_code == 429
+        done = steps
+
+    monkeypatch.setattr(Journal, "append", append)
+    assert done < 10
+    with serving(settings(tmp_path)) as live:
+        live.publish(events[-1:])
         assert identities(live) == expected
 
 

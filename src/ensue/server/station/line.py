@@ -355,6 +355,8 @@ class Line:
                 self._acknowledge((), live.copy(), 0, is_whole=False)
                 live.clear()
                 self._wait_for_feed()
+                # The event is not acknowledged; sent again, it is read from here on.
+                self._refuse_after_end()
 
     def _wait_for_feed(self) -> None:
         with self._changed:
