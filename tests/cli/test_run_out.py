@@ -173,6 +173,66 @@ def test_a_device_is_written_as_it_is(ensue: Ensue, files: tuple[Path, Path, Pat
     assert not Path("/dev/null").is_file()
 
 
+@pytest.mark.parametrize("engine", ["batch", "step"])
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".csv", ".arrow"])
+def test_a_named_pipe_whose_reader_leaves_is_a_failure(
+    files: tuple[Path, Path, Path], tmp_path: Path, engine: str, ending: str
+) -> None:
+    library, given, _ = files
+    # More than a pipe holds.
+    given.write_text(events(20_000))
+    pipe = tmp_path / f"pipe{ending}"
+    os.mkfifo(pipe)
+    running = subprocess.Popen(
+        command(library, "-e", given, "--engine", engine, "--out", pipe),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with pipe.open("rb") as reader:
+        reader.read(1)
+    _, told = running.communicate(timeout=60)
+    assert running.returncode == 2
+    assert f"`{pipe}`: its reader has left" in told
+    assert "10,000 outputs" not in told
+
+
+def test_a_named_pipe_is_given_everything(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    library, given, _ = files
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    running = subprocess.Popen(command(library, "-e", given, "--out", pipe))
+    read = pipe.read_bytes()
+    assert running.wait(60) == 0
+    assert read.count(b"\n") == 1_000
+
+
+def test_a_standard_output_that_is_named_may_be_left_early(files: tuple[Path, Path, Path]) -> None:
+    library, given, _ = files
+    line = " ".join(command(library, "-e", given, "--out", "/dev/stdout"))
+    done = subprocess.run(
+        ["sh", "-c", f"{line} | head -n 1"], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.count("\n") == 1
+    assert "its reader" not in done.stderr
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".parquet", ".csv", ".arrow"])
+def test_a_file_that_may_grow_no_further_leaves_the_old_result(
+    files: tuple[Path, Path, Path], tmp_path: Path, ending: str
+) -> None:
+    library, given, _ = files
+    out = tmp_path / f"out{ending}"
+    out.write_text("old")
+    line = " ".join(command(library, "-e", given, "--out", out))
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -f 8; {line}"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "file too large" in done.stderr
+    assert out.read_text() == "old"
+    assert not list(tmp_path.glob(".out*"))
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in kilobytes on Linux only")
 def test_a_small_file_that_unpacks_to_much_is_read_in_bounded_memory(
     files: tuple[Path, Path, Path], tmp_path: Path

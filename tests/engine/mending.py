@@ -53,7 +53,7 @@ def changed(data: bytes, random: Random) -> bytes:
 def _opened(data: bytes) -> Any:
     try:
         return pa.ipc.open_stream(data).read_all()
-    except pa.ArrowException:
+    except (pa.ArrowException, OSError):
         pass
     try:
         found = msgspec.msgpack.decode(data)

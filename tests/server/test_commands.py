@@ -211,7 +211,7 @@ def test_contexts_name_servers_and_keep_no_token(tmp_path: Path) -> None:
         ensue("context", "set", "here", "--server", live.url, "--token", "${env:TEST_TOKEN}")
         ensue("context", "set", "bare", "--server", live.url)
         assert f"* here  {live.url}" in ensue("context").stdout
-        assert "outputs" in ensue("rules").stdout
+        assert "no rule runs: `ensue rules put" in ensue("rules").stderr
         refused = ensue("rules", "--context", "bare", code=2).stderr
         assert "send a known token" in refused
         assert "0123456789abcdef" not in (tmp_path / "config/ensue/contexts.toml").read_text()

@@ -431,6 +431,7 @@ def test_it_fits_a_phone(demo: Live, opening: Any) -> None:
         page.wait_for_timeout(400)
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= PHONE["width"] + 1, view
+        expect(page.locator("nav a[aria-current=page]")).to_be_in_viewport(ratio=0.9)
     page.goto(f"{demo.url}/#/stream")
     expect(page.locator("tbody tr").nth(3)).to_be_visible(timeout=20_000)
     page.wait_for_timeout(400)
@@ -443,12 +444,18 @@ def test_everything_can_be_reached_by_keys(live: Live, opening: Any) -> None:
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")
-    for key, view in enumerate(
+    for number, view in enumerate(
         ("stream", "rules", "outputs", "playground", "libraries", "gateways", "system"), 1
     ):
-        page.keyboard.press(str(key))
+        page.keyboard.press(str(number))
         expect(page).to_have_url(re.compile(f"#/{view}"))
         expect(page.locator("nav a[aria-current=page]")).to_have_attribute("data-view", view)
+    for key, row in (("2", "rules/heat/Rise"), ("3", r"outputs/\d+"), ("5", "libraries/heat")):
+        page.keyboard.press(key)
+        expect(page.locator("tr[data-row]").first).to_be_visible()
+        page.keyboard.press("j")
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(f"#/{row}$"))
     for each in page.locator("input, textarea, select, button").all():
         name = each.evaluate(
             "e => e.getAttribute('aria-label') || e.textContent || e.title || e.labels?.length"

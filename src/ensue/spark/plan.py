@@ -97,26 +97,6 @@ class Rule:
             isinstance(each, PushNew | PushPort) for each in correlation.initially
         )
 
-    @property
-    def assigned(self) -> Mapping[str, tuple[str, ...]] | None:
-        """The attributes that outputs of each type have, in order; None where they may differ.
-
-        They may differ where an event is sent on (`push a`), where statements for one type assign
-        different attributes, and in ECL.
-        """
-        if not isinstance(self.correlation, FilterCorrelation) or self.pushes_initially:
-            return None
-        found: dict[str, tuple[str, ...]] = {}
-        for case in self.correlation.cases:
-            for statement in case.statements:
-                if isinstance(statement, PushPort):
-                    return None
-                if isinstance(statement, PushNew):
-                    names = tuple(each.name for each in statement.assignments)
-                    if found.setdefault(statement.type, names) != names:
-                        return None
-        return found
-
 
 @dataclass(frozen=True)
 class Group:
@@ -137,9 +117,9 @@ class Group:
         return any(rule.has_timers for rule in self.rules)
 
     @property
-    def has_plain_outputs(self) -> bool:
-        """Whether the columns of an output determine the whole event."""
-        return all(rule.assigned is not None for rule in self.rules)
+    def sends_on(self) -> bool:
+        """Whether a rule sends on events that were read, with all of their data."""
+        return any(rule.sends_on for rule in self.rules)
 
 
 @dataclass(frozen=True)

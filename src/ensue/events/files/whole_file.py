@@ -7,13 +7,16 @@ is written to as it is, and so is a file that is read while it grows.
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import stat
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
+
+from ensue.errors import UsageError
 
 _LONGEST_START = 200
 
@@ -25,8 +28,9 @@ class WholeFile:
         # Through a link the file behind it is replaced, not the link.
         self._path = Path(os.path.realpath(path))
         self._beside: Path | None = None
-        if grows or (self._path.exists() and not self._path.is_file()):
-            self.file: BinaryIO = path.open("wb")
+        # Asked of the path itself: `/dev/stdout` leads to a pipe that has no path.
+        if grows or (path.exists() and not path.is_file()):
+            self.file: BinaryIO = io.BufferedWriter(_Opened(path))
             return
         try:
             self._beside, self.file = _opened_beside(self._path)
@@ -79,8 +83,34 @@ class WholeFile:
         if kind is None:
             self.keep()
         else:
-            with suppress(OSError):
+            with suppress(OSError, UsageError):
                 self.abandon()
+
+
+class _Opened(io.FileIO):
+    """A file that is written to as it is. Who named a pipe is told if its reader leaves early."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, "wb")
+        self._path = path
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            if _is_standard_output(self.fileno()):
+                raise
+            raise UsageError(
+                f"`{self._path}`: its reader has left, and what was read there is not whole"
+            ) from None
+
+
+def _is_standard_output(descriptor: int) -> bool:
+    """Whether it is the pipe of the standard output, whose reader may have seen enough."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.fstat(1))
+    except OSError:
+        return False
 
 
 def _opened_beside(path: Path) -> tuple[Path, BinaryIO]:

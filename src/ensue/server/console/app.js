@@ -44,8 +44,13 @@ function show() {
   const [name, title, make] = VIEWS.find(([each]) => each === wanted.view) || VIEWS[0];
   leave();
   for (const each of document.querySelectorAll("nav a")) {
-    if (each.dataset.view === name) each.setAttribute("aria-current", "page");
-    else each.removeAttribute("aria-current");
+    if (each.dataset.view !== name) {
+      each.removeAttribute("aria-current");
+      continue;
+    }
+    each.setAttribute("aria-current", "page");
+    // On a phone there is no room for all of them.
+    each.parentElement.scrollLeft = each.offsetLeft - each.parentElement.offsetLeft - 24;
   }
   document.title = `${title} · Ensue`;
   const main = document.getElementById("main");

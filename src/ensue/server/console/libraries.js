@@ -13,7 +13,8 @@ function list(main) {
   async function load() {
     try {
       const found = await ask("/v1/libraries");
-      fill(body, found.length ? found.map((each) => h("tr", { tabindex: "0", "data-row": true, onclick: () => { location.hash = `#/libraries/${encodeURIComponent(each.name)}`; } },
+      const open = (name) => { location.hash = `#/libraries/${encodeURIComponent(name)}`; };
+      fill(body, found.length ? found.map((each) => h("tr", { tabindex: "0", "data-row": true, onclick: () => open(each.name), onkeydown: (event) => event.key === "Enter" && open(each.name) },
         h("td", h("a", { href: `#/libraries/${encodeURIComponent(each.name)}` }, each.name)),
         h("td.number", each.version),
         h("td", each.enabled ? counted(each.rules.length, "rule runs", "rules run") : h("span.note", "rests")),

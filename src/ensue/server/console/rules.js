@@ -130,7 +130,7 @@ function one(main, library, rule, query) {
     try {
       const found = await ask(`/v1/outputs?library=${encodeURIComponent(library)}&correlation=${encodeURIComponent(rule)}&limit=8`);
       fill(recent, found.outputs.length ? found.outputs.map((each) => h("tr",
-        h("td.time", clock(each.event.time)), h("td", each.key ?? ""),
+        h("td.time", clock(each.event.time)), h("td.source", each.key ?? ""),
         h("td.data", JSON.stringify(each.event.data ?? null)),
         h("td", h("a", { href: `#/outputs/${each.position}` }, "causes")))) : h("tr", h("td.note", "none yet")));
     } catch { /* told above */ }

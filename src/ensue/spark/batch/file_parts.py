@@ -6,6 +6,7 @@ one task. Files of other machines, and packed ones, make no parts: Spark reads t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,8 @@ PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz"}
 """Endings of names by which Spark unpacks files."""
 MOST_BYTES = 64 << 20
 LEAST_BYTES = 4 << 20
+LARGEST_PART = "spark.sql.files.maxPartitionBytes"
+_SIZE = re.compile(r"(\d+)\s*([bkmgtp])?", re.IGNORECASE)
 PARTS_A_CORE = 4
 """So many parts, unless they are small, keep all cores busy until the end."""
 
@@ -49,7 +52,7 @@ def lines_in_parts(spark: SparkSession, files: Sequence[str]) -> tuple[FilePart,
             return None
         found.append((path, file))
     sizes = [Path(path).stat().st_size for path, _ in found]
-    most = part_size(sum(sizes), cores_of(spark))
+    most = part_size(spark, sum(sizes))
     return tuple(
         FilePart(path, file, rank, begin, min(begin + most, size))
         for rank, ((path, file), size) in enumerate(zip(found, sizes, strict=True))
@@ -103,10 +106,11 @@ def _of_size(found: pq.FileMetaData) -> Iterator[tuple[int, int]]:
         yield begin, found.num_row_groups
 
 
-def part_size(total: int, cores: int) -> int:
-    """How many bytes a part has, of so many in all."""
-    return max(LEAST_BYTES, min(MOST_BYTES, -(-total // (cores * PARTS_A_CORE))))
-
-
-def cores_of(spark: SparkSession) -> int:
-    return max(1, spark.sparkContext.defaultParallelism)
+def part_size(spark: SparkSession, total: int) -> int:
+    """How many bytes a part has, of so many in all: no more than a part that Spark reads."""
+    cores = max(1, spark.sparkContext.defaultParallelism)
+    found = max(LEAST_BYTES, min(MOST_BYTES, -(-total // (cores * PARTS_A_CORE))))
+    allowed = _SIZE.match(str(spark.conf.get(LARGEST_PART)))
+    if allowed is None:
+        return found
+    return max(1, min(found, int(allowed[1]) << 10 * "bkmgtp".index((allowed[2] or "b").lower())))

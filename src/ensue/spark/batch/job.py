@@ -126,7 +126,7 @@ class Job:
         mention_unusable_keys(layout, loaded.checked)
         python_reasons = [*layout.python_reasons, *attributes_read_in_python(layout, types)]
         # Undeclared data of any kind is sent on, which only bytes carry unchanged.
-        if options.whole_events and not all(group.has_plain_outputs for group in plan.groups):
+        if options.whole_events and any(group.sends_on for group in plan.groups):
             python_reasons.append("whole events are asked for, and a rule sends events on")
         task = GroupTask(
             loaded.tables(),

@@ -147,7 +147,7 @@ def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
     """Whether the batch engine can make the rows of a result, or the step engine has to."""
     columns = output_columns(plan)
     can_order = not task.with_order or plan.orders_by_row(group)
-    can_write = not task.with_event or group.has_plain_outputs
+    can_write = not task.with_event or not group.sends_on
     return can_order and can_write and not columns.structs
 
 
