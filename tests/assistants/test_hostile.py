@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,12 @@ class Talk:
     """What a server has answered, by the ids of requests, and how it ended."""
 
     def __init__(
-        self, folder: Path, lines: Sequence[Any], *options: str, waits_for: object = "last"
+        self,
+        folder: Path,
+        lines: Sequence[Any],
+        *options: str,
+        waits_for: Sequence[object] = ("last",),
+        lingers: float = 0,
     ) -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "ensue", "mcp", *options],
@@ -60,11 +67,13 @@ class Talk:
         for line in process.stdout:
             answer = json.loads(line)
             self.answers[answer.get("id")] = answer
-            if answer.get("id") == waits_for:
+            if all(each in self.answers for each in waits_for):
                 break
         # While the input is open, it ends only by itself.
-        self.code = process.poll() if waits_for in self.answers else process.wait(30)
+        has_all = all(each in self.answers for each in waits_for)
+        self.code = process.poll() if has_all else process.wait(30)
         watch.cancel()
+        time.sleep(lingers)
         process.kill()
         process.wait()
         noting.join(10)
@@ -117,17 +126,43 @@ def test_a_line_without_an_end_ends_the_server_with_a_sentence(tmp_path: Path) -
     assert "Traceback" not in talk.told
 
 
-def test_a_rule_that_explodes_is_stopped_and_the_next_call_answered(tmp_path: Path) -> None:
+def endless() -> dict[str, Any]:
+    """Arguments of `run` that make hundreds of millions of outputs."""
     rule = "Out correlation R (A a, every 1 s t) t by n { case true: push new Out {}; }"
     events = [{"type": "A", "time": "2020-01-01T00:00:00Z", "data": {"n": n}} for n in range(500)]
     events.append({"type": "A", "time": "2020-01-09T00:00:00Z", "data": {"n": 0}})
+    return {"library": TYPES + rule, "events": events}
+
+
+def test_a_rule_that_explodes_is_stopped_and_the_next_call_answered(tmp_path: Path) -> None:
     talk = Talk(
         tmp_path,
-        [call(1, "run", library=TYPES + rule, events=events), call(2, "check", library=TYPES)],
+        [call(1, "run", **endless()), call(2, "check", library=TYPES)],
         "--deadline",
         "2s",
-        waits_for=2,
+        waits_for=(1, 2),
     )
 
     assert "was stopped after 2 s" in talk.text(1)
     assert not talk.answers[2]["result"].get("isError")
+
+
+@pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="processes are not shown as files")
+def test_a_tool_ends_with_a_server_that_is_killed(tmp_path: Path) -> None:
+    """The server answers `last` at once, and is killed when the tool has been at work a while."""
+    Talk(tmp_path, [call(1, "run", **endless())], "--deadline", "300s", lingers=5)
+
+    until = time.monotonic() + 30
+    while (left := _processes_in(tmp_path)) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not left
+
+
+def _processes_in(folder: Path) -> list[str]:
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        # Processes come and go, and those of others are not shown.
+        with suppress(OSError):
+            if (process / "cwd").readlink() == folder:
+                found.append(process.name)
+    return found

@@ -2,8 +2,8 @@
 
 In come the name of a tool and its arguments, out comes its answer, or a `ToolFailure` with a text
 that says what to do. A process serves call after call; after its time it is killed, and the next
-call starts another. Its memory is bounded where the system can do that. The process leaves the
-standard output alone, over which the protocol runs.
+call starts another. It ends with the server, however that ends. Its memory is bounded where the
+system can do that. The process leaves the standard output alone, over which the protocol runs.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class Worker:
 
 def _serve(pipe: Connection, reach: Reach) -> None:
     """Answer calls until the other end is gone."""
+    threading.Thread(target=_end_with_server, daemon=True).start()
     _leave_streams_alone()
     _bound_memory()
     from ensue.assistants.tools import TOOLS
@@ -117,6 +118,14 @@ def _answered(tool: Any, reach: Reach, arguments: dict[str, Any]) -> tuple[bool,
         return False, "the input is nested too deep: make it simpler"
     except Exception as error:
         return False, f"this is a mistake in ensue itself ({type(error).__name__}: {error})"
+
+
+def _end_with_server() -> None:
+    """A server that is killed ends nobody: a tool would go on with an answer for no one."""
+    server = multiprocessing.parent_process()
+    if server is not None:
+        server.join()
+        os._exit(1)
 
 
 def _bound_memory() -> None:
