@@ -220,6 +220,22 @@ def test_a_view_of_a_server_follows_it(tmp_path: Path) -> None:
     assert "○ stopped" in text
 
 
+def test_the_first_event_is_drawn_at_once_on_a_machine_that_has_just_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    import ensue
+    from ensue.notebook import live
+
+    library = ensue.parse("eventtype A { }; A correlation Copy (A a) a { case true: push a; }")
+    monkeypatch.setattr("time.monotonic", lambda: 5.0)
+
+    with live(library.start(), every="1 h") as view:
+        view.push('{"id": "1", "source": "s", "type": "A", "time": "2024-05-06T07:00:00Z"}')
+        drawn = capsys.readouterr().out
+
+    assert "1 event, 1 output" in drawn
+
+
 def test_a_view_outside_of_a_notebook_still_counts() -> None:
     import ensue
     from ensue.notebook import live

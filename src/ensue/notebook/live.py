@@ -56,7 +56,7 @@ class LiveView:
         self._last_by_rule: dict[str, int] = {}
         self._begun = time.monotonic()
         self._ended: float | None = None
-        self._drawn = 0.0
+        self._drawn = float("-inf")
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._update = show(self)
