@@ -19,7 +19,7 @@ from ensue.bench.workload import LOGIN_RULES, MANY_RULES, Steps, leak, logins, r
 from ensue.engine.batch import BatchEngine
 from ensue.engine.run import Run
 
-FILES_OF_A_BATCH = 16
+FILES_OF_A_BATCH = 15
 FILES_OF_AN_EVENT = 8
 _ENGINE = str(Path(ensue.engine.__file__).parent)
 

@@ -7,8 +7,9 @@ and last the registers, each with the time of a start. The cells of a key follow
 order of the rules. Keys are numbers here; new keys have cells of zeros, which stand for a key that
 has read nothing.
 
-`stepping` moves cells. What is here grows them, and reads and writes them for snapshots, for rules
-that leave a group and for the form that is linear in the expression.
+`stepping` moves cells, and writes what fires to arrays (`FiringRoom`). What is here grows both, and
+reads and writes cells for snapshots, for rules that leave a group and for the form that is linear
+in the expression.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, taller
 from ensue.engine.core.packed import CELL, DUE, LAST_READ, NEXT_DUE, TIMED, WINDOW, PackedTables
 from ensue.engine.core.rule_table import NOT_STARTED, NOWHERE, RuleTable
-from ensue.engine.core.stepping.arrays import CellArrays
+from ensue.engine.core.stepping.arrays import CellArrays, Fired
 from ensue.engine.core.stepping.visits import drop_expired
 from ensue.engine.core.window_table import ALWAYS
 from ensue.machine.model import Machine
@@ -313,3 +314,27 @@ class RuleCells:
 
     def take_due(self, at: Numbers, due: Instants, ranks: Rows) -> None:
         self._cells.take_due(self._rule, at, due, ranks)
+
+
+class FiringRoom:
+    """Arrays that drivers write firings to; `timed` ones with the time, start and key of each."""
+
+    def __init__(self, size: int, slots: int, timed: bool = False) -> None:
+        self.arrays = Fired(
+            np.empty(size, np.int64),
+            np.empty(size, np.int64),
+            np.empty(size, np.int64),
+            np.empty((size, slots), np.int64),
+            np.empty((size if timed else 0, 3), np.int64),
+        )
+
+    def grow(self) -> None:
+        held = self.arrays
+        size = 2 * len(held.rows) + 1024
+        rows, rules, actions, slots = (taller(each, size) for each in held[:4])
+        when = taller(held.when, size) if len(held.when) else held.when
+        self.arrays = Fired(rows, rules, actions, slots, when)
+
+    def written(self, fired: int) -> Fired:
+        """The firings that are there, in the order in which they were written."""
+        return Fired(*(each[:fired] for each in self.arrays))

@@ -2,7 +2,8 @@
 
 In come filters; out go the filters and all their parts, from left to right, each before what it
 holds. Nothing recurses: filters that are put together in Python may be nested without a limit. Of a
-correlation, out go the statements of its transformer and the labels that these change.
+correlation, out go the statements of its transformer, the labels that these change and the names
+that they read of bound events.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.syntax import (
     Both,
     Change,
@@ -21,6 +23,8 @@ from ensue.lang.syntax import (
     FilterCorrelation,
     Labelled,
     PortRef,
+    PushNew,
+    PushPort,
     Statement,
     Then,
     Timeout,
@@ -76,3 +80,20 @@ def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
     """The labels that any statement aborts, revives or toggles."""
     changes = (each for each in statements_of(correlation) if isinstance(each, Change))
     return frozenset(label.name for change in changes for label in change.labels)
+
+
+def names_of_bound_events(correlation: Correlation) -> list[Parts]:
+    """The names of attributes that outputs read of bound events, without the ports."""
+    return [
+        parts[1:]
+        for statement in statements_of(correlation)
+        if isinstance(statement, PushNew)
+        for assignment in statement.assignments
+        for parts in names_in(assignment.value)
+        if len(parts) > 1
+    ]
+
+
+def sends_events(correlation: Correlation) -> bool:
+    """Whether outputs are whole events that are sent on."""
+    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))

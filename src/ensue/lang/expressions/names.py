@@ -14,3 +14,8 @@ Parts = tuple[str, ...]
 def names_in(expression: Expression) -> Iterator[Parts]:
     """Every name that is read from the event itself; a name may come several times."""
     return (name.parts for name in nesting.names_in(expression))
+
+
+def is_time(name: Parts) -> bool:
+    """Whether a name is that of an event's time, which a timer has too."""
+    return len(name) == 1 and name[0].lower() == "time"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.output.firings import bundles_of
+from ensue.engine.batch.output.remembered import bundles_of
 from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.events.event import Event
 from tests.engine.random_rules import TYPES

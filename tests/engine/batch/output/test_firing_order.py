@@ -12,7 +12,7 @@ from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.kernels import firing_order
 from ensue.engine.batch.many.group import Member
 from ensue.engine.batch.many.visits import _alarms_in_order
-from ensue.engine.batch.output.firings import Room
+from ensue.engine.core.cells import FiringRoom
 from ensue.events.event import Event
 from tests.engine.random_rules import TYPES, expected_of
 from tests.oracle.agreement import as_text
@@ -26,7 +26,7 @@ def test_alarms_come_by_time_rule_and_start_and_before_the_rows_of_their_time(
     """Whether they are far from each other or all at one moment."""
     random = Random(longest)
     times = np.sort(np.array([random.randint(0, longest) for _ in range(40)]))
-    room, count = Room(512, 1, timed=True), 300
+    room, count = FiringRoom(512, 1, timed=True), 300
     held = room.arrays
     for each in range(count):
         row = random.randrange(40) if random.random() < events else -1

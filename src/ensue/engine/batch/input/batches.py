@@ -78,6 +78,9 @@ class Batch(ABC):
     @abstractmethod
     def event(self, row: int) -> Event: ...
 
+    def events(self, rows: Rows) -> list[Event]:
+        return [self.event(row) for row in rows.tolist()]
+
     @abstractmethod
     def since(self, row: int, end: int | None = None) -> Batch:
         """The rows from this one on, or up to an end, as a batch of their own."""

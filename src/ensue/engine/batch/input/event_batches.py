@@ -18,7 +18,7 @@ from ensue.engine.batch.input.column import Column, absent, column_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import EventScope
-from ensue.lang.expressions.names import Parts
+from ensue.lang.expressions.names import Parts, is_time
 
 _BYTES_OF_AN_EVENT = 600
 """What an event with two attributes was seen to hold, with its columns."""
@@ -29,7 +29,7 @@ class EventBatch(Batch):
 
     def __init__(self, events: Sequence[Event], types: TypeSystem) -> None:
         super().__init__()
-        self.events = events
+        self._events = events
         self.held_bytes = _BYTES_OF_AN_EVENT * len(events)
         self.types = types
         self.times = np.fromiter((event.time for event in events), np.int64, len(events))
@@ -37,21 +37,21 @@ class EventBatch(Batch):
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:
         places = {name: place for place, name in enumerate(self.types.types)}
-        found = (places.get(event.type, -1) for event in self.events)
-        return np.fromiter(found, np.int32, len(self.events))
+        found = (places.get(event.type, -1) for event in self._events)
+        return np.fromiter(found, np.int32, len(self._events))
 
     @cached_property
     def ids(self) -> pa.Array:
-        return pa.array([event.id for event in self.events], pa.string())
+        return pa.array([event.id for event in self._events], pa.string())
 
     def _column(self, parts: Parts) -> Column:
-        return column_of([EventScope(event).lookup(parts) for event in self.events])
+        return column_of([EventScope(event).lookup(parts) for event in self._events])
 
     def event(self, row: int) -> Event:
-        return self.events[row]
+        return self._events[row]
 
     def since(self, row: int, end: int | None = None) -> EventBatch:
-        return EventBatch(self.events[row:end], self.types)
+        return EventBatch(self._events[row:end], self.types)
 
 
 class AlarmBatch(Batch):
@@ -71,7 +71,7 @@ class AlarmBatch(Batch):
         return pa.nulls(len(self), pa.string())
 
     def _column(self, parts: Parts) -> Column:
-        if len(parts) == 1 and parts[0].lower() == "time":
+        if is_time(parts):
             return Column("timestamp", self.times)
         return absent(len(self))
 

@@ -29,11 +29,11 @@ from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made, MadeInTurn
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Roots
-from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, is_time
+from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
 from ensue.engine.core.cells import Instants, RuleCells
-from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.numbering import Numbers, distinct
 from ensue.engine.core.shapes import (
     Company,
     begins_with_statements,
@@ -47,7 +47,9 @@ from ensue.engine.counts import Counts
 from ensue.events.nesting import path_of
 from ensue.events.times import microseconds_of
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.parts import names_of_bound_events
 from ensue.lang.expressions.evaluation import MISSING
+from ensue.lang.expressions.names import is_time
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 
@@ -132,7 +134,7 @@ class CellGroup:
         self._correlations = correlations
         self._types = types
         self._counts = counts
-        names = [part for each in correlations for part in asked_of(each)]
+        names = [part for each in correlations for part in names_of_bound_events(each)]
         self.remembered = Remembered(names, company.keeps_events)
         self._row_lists = RowLists(types)
         lists = [
@@ -205,7 +207,9 @@ class CellGroup:
                 part, of = self._make_timed(firings, first, latest)
                 roots.append(of)
             else:
-                part = self.maker.make(firings, Readings(first, batch.times[:end], keys[:end]))
+                times = batch.times[:end]
+                read = Readings(first, times, keys[:end], int(times[-1]))
+                part = self.maker.make(firings, read)
             made.append(part)
         for member in self.members.values():
             if without[member.number]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ensue.engine.batch.output.firings import TIMER_PORT
+from ensue.engine.batch.output.remembered import TIMER_PORT
 from ensue.engine.core.effects import Action, Push, Sent, Shape
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.renaming import numbered_ports, with_ports

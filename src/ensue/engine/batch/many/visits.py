@@ -22,8 +22,8 @@ from ensue.engine.batch.input.column import Rows, read_only
 from ensue.engine.batch.input.row_lists import RowNumbers
 from ensue.engine.batch.kernels import firing_order, row_combinations
 from ensue.engine.batch.many.group_tables import GroupTables
-from ensue.engine.batch.output.firings import Firings, Room
-from ensue.engine.core.cells import Cells, Instants
+from ensue.engine.batch.output.firings import Firings
+from ensue.engine.core.cells import Cells, FiringRoom, Instants
 from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.packed import SLOTS
 from ensue.engine.core.rule_table import EVENTS_A_MOVE, FREE_MOVES, TABLE_STATES, Patience
@@ -194,9 +194,9 @@ class VisitedCells:
                 self.latest = clock if self.latest is None else max(self.latest, clock)
                 yield self._in_order(room, fired, times[:0], 0), count
 
-    def _room(self) -> Room:
+    def _room(self) -> FiringRoom:
         size = max(FIRINGS_AT_ONCE, 2 * self._rules)
-        return Room(size, int(self.tables.facts[:, SLOTS].max()), self.tables.has_timers)
+        return FiringRoom(size, int(self.tables.facts[:, SLOTS].max()), self.tables.has_timers)
 
     def _read_rows(
         self, numbers: Numbers, keys: Numbers, times: Instants, rows: slice, before: int
@@ -220,7 +220,7 @@ class VisitedCells:
         self._adapt(len(order), fired, self.tables.moves_made - made)
         return self._in_order(room, fired, times[rows], rows.start)
 
-    def _advance(self, clock: int, room: Room, fired: int) -> int:
+    def _advance(self, clock: int, room: FiringRoom, fired: int) -> int:
         """Fire what is due up to a time under all keys; how many firings there are by then."""
         if self.cells.is_due > clock:
             return fired
@@ -234,7 +234,7 @@ class VisitedCells:
                 return fired
             self._mend(lacking, room)
 
-    def _mend(self, lacking: int, room: Room) -> None:
+    def _mend(self, lacking: int, room: FiringRoom) -> None:
         if lacking == LACKS_ROOM:
             room.grow()
         else:
@@ -254,7 +254,7 @@ class VisitedCells:
             if patience.is_over(table, 0) or len(table.known) > self.table_states:
                 self.impatient |= set(np.flatnonzero(self.tables.shape_of == shape).tolist())
 
-    def _in_order(self, room: Room, fired: int, times: Instants, first: int) -> Firings:
+    def _in_order(self, room: FiringRoom, fired: int, times: Instants, first: int) -> Firings:
         """The firings in the order of the stream; the rows read begin with `first`."""
         held = room.arrays
         alarms = _alarms_in_order(room, fired) if self.tables.has_timers else _NO_ALARMS
@@ -294,7 +294,7 @@ def _driver(tables: GroupTables) -> Any:
 _NO_ALARMS = np.empty(0, np.int64)
 
 
-def _alarms_in_order(room: Room, fired: int) -> Rows:
+def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:
     """The firings of alarms by time, then by rule, then by the start of their key."""
     held = room.arrays
     alarms, count = firing_order.order_alarms(held.rows, held.rules, held.when, fired)

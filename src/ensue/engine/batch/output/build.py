@@ -32,8 +32,8 @@ from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
-from ensue.engine.batch.output.firings import Bound, Bundle, Firings, Readings, bundles_of
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.firings import Firings, Readings
+from ensue.engine.batch.output.remembered import Bound, Bundle, Remembered, bundles_of
 from ensue.engine.core.effects import Emitted, Sent
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.outputs import TIMER

@@ -1,37 +1,49 @@
-"""The events that a correlation may still have to put out or to name: what its places refer to.
+"""The events that a correlation may still put out or name, and what outputs are bound to.
 
-A reading has a number; the last batches are at hand, and of older ones only those readings that
-some key still holds in a place, and of them only the names that an output may ask for. In come
-readings by number; out go columns.
+A reading has a number, which cells hold in their slots. `Remembered` keeps the last batches, and of
+older readings only those that some key still holds, with the names that an output may ask for: in
+come numbers of readings, out go columns. Outputs of one statement are a `Bundle`, and `Bound` has
+the values of their ports as columns: causes, and the names that a transformer asks for.
 
-Readings are numbered one after the other, so those that are held somewhere are seldom far apart.
-Then a mark for each number between the first and the last tells what a sort would, many times as
-fast (`distinct`, `ranks_in`).
+Both stand in one file: a column of `Bound` is a column of `Remembered`, by slot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-import msgspec
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.batches import Batch, TableBatch
-from ensue.engine.batch.input.column import NO_TEXTS, Column, Mask, Rows, Texts, absent, joined
-from ensue.events import cloudevents
+from ensue.engine.batch.input.batches import Batch
+from ensue.engine.batch.input.column import (
+    NO_TEXTS,
+    Column,
+    Mask,
+    Rows,
+    Texts,
+    absent,
+    constant,
+    joined,
+    written,
+    written_if_there,
+)
+from ensue.engine.batch.kernels import text_writing
+from ensue.engine.core.effects import Action, Shape
 from ensue.events.event import Event
-from ensue.lang.derived.parts import statements_of
-from ensue.lang.expressions.names import Parts, names_in
-from ensue.lang.syntax import Correlation, PushNew, PushPort
+from ensue.lang.expressions.names import Parts
 
 ID: Parts = ("id",)
 HEAVY_BYTES = 1 << 26
 """The most bytes of batches that are kept for the sake of a few of their rows."""
-_MOST_MARKS = 8
-"""For each number, past which marks cost more than sorting."""
+TIMER_PORT = "timer "
+"""What the number of a timer port begins with, where ports go by their numbers."""
+_FEW = 3
+"""Causes of so many ports have a loop of their own."""
 _NO_ROWS = np.empty(0, np.int64)
 
 
@@ -66,7 +78,7 @@ class Recent:
     def events(self, readings: Rows) -> list[Event]:
         at = readings - self.first
         if self.which is None:
-            return events_of(self.batches[0], self.rows_at(at))
+            return self.batches[0].events(self.rows_at(at))
         return [
             self.batches[w].event(int(r))
             for w, r in zip(self.which[at].tolist(), self.rows_at(at), strict=True)
@@ -193,7 +205,8 @@ class Remembered:
             return [(last, np.arange(readings.size))]
         firsts = np.array([part.first for part in self.parts])
         home = np.searchsorted(firsts, readings, side="right") - 1
-        return [(self.parts[n], np.flatnonzero(home == n)) for n in distinct(home).tolist()]
+        here = np.flatnonzero(np.bincount(home))
+        return [(self.parts[n], np.flatnonzero(home == n)) for n in here.tolist()]
 
     def take_back(self) -> None:
         """Be as before the last readings were added."""
@@ -243,69 +256,184 @@ class Remembered:
         return first
 
 
-def asked_of(correlation: Correlation) -> list[Parts]:
-    """The names that outputs ask of bound events."""
-    return [
-        parts[1:]
-        for statement in statements_of(correlation)
-        if isinstance(statement, PushNew)
-        for assignment in statement.assignments
-        for parts in names_in(assignment.value)
-        if len(parts) > 1
-    ]
+def is_timer(port: str) -> bool:
+    """Whether a port that goes by its number is a timer: its slot holds a time, and no reading."""
+    return port.startswith(TIMER_PORT)
 
 
-def sends_events(correlation: Correlation) -> bool:
-    """Whether outputs are whole events that are sent on."""
-    return any(isinstance(statement, PushPort) for statement in statements_of(correlation))
+@dataclass(slots=True)
+class Bundle:
+    """Outputs of one statement, in all actions that have it behind `offset` other outputs.
 
-
-def is_time(name: Parts) -> bool:
-    return len(name) == 1 and name[0].lower() == "time"
-
-
-def write_event(event: Event) -> bytes:
-    """An event for a snapshot, exactly; as JSON where msgpack has no room for its integers."""
-    try:
-        return msgspec.msgpack.encode(event)
-    except OverflowError:
-        return cloudevents.encode(event)
-
-
-def read_event(data: bytes) -> Event:
-    if data[:1] == b"{":
-        return cloudevents.decode(data)
-    return msgspec.msgpack.decode(data, type=Event)
-
-
-def events_of(batch: Batch, rows: Rows) -> list[Event]:
-    if isinstance(batch, TableBatch):
-        return batch.events(rows)
-    return [batch.event(row) for row in rows.tolist()]
-
-
-def distinct(numbers: Rows) -> Rows:
-    """The numbers in their order, each once."""
-    if not numbers.size:
-        return numbers
-    low, high = int(numbers.min()), int(numbers.max())
-    if high - low > _MOST_MARKS * numbers.size:
-        # Sorted by hand: for millions of them that is several times as fast as `np.unique`.
-        held = np.sort(numbers)
-        return held[np.r_[True, held[1:] != held[:-1]]]
-    seen = np.zeros(high - low + 1, np.bool_)
-    seen[numbers - low] = True
-    return np.flatnonzero(seen) + low
-
-
-def ranks_in(known: Rows, numbers: Rows) -> Rows:
-    """The rank of each number among the known numbers, which are distinct and in order.
-
-    The rank of a number that is not known has no meaning.
+    The same statement may be reached with different ports bound, by rules of different shapes or by
+    branches of one. As long as every port is bound at the same places, that is one bundle, of which
+    some outputs lack a port: making them apart would cost as much again, and they would have to be
+    put in order after that.
     """
-    if not known.size or int(known[-1] - known[0]) > _MOST_MARKS * known.size:
-        return np.searchsorted(known, numbers)
-    low, high = int(known[0]), int(known[-1])
-    rank_of = np.zeros(high - low + 1, np.int64)
-    rank_of[known - low] = np.arange(known.size)
-    return rank_of[np.clip(numbers, low, high) - low]
+
+    what: Any
+    labels: str
+    offset: int
+    places: dict[str, tuple[int, ...]]
+    """Of every port that is bound in any of the actions."""
+    bound_in: dict[int, frozenset[str]] = field(default_factory=dict)
+    """For each action the ports that are bound in it."""
+
+    def takes(self, shape: Shape) -> bool:
+        """Whether outputs of that shape can be among these.
+
+        Where some lack a port, all have a bound event: another stands in for the one they lack.
+        """
+        if not self.bound_in or dict(shape.bound) == self.places:
+            return True
+        return (
+            any(not is_timer(port) for port in self.places)
+            and any(not is_timer(port) for port, _ in shape.bound)
+            and all(self.places.get(port, places) == places for port, places in shape.bound)
+        )
+
+    def add(self, action: int, shape: Shape) -> None:
+        self.places |= dict(shape.bound)
+        self.bound_in[action] = frozenset(port for port, _ in shape.bound)
+
+    def without(self, port: str) -> Mask | None:
+        """For each action whether it lacks a port; None if all have it."""
+        lacking = [each for each, ports in self.bound_in.items() if port not in ports]
+        if not lacking:
+            return None
+        lacks = np.zeros(1 + max(self.bound_in), np.bool_)
+        lacks[lacking] = True
+        return lacks
+
+    def lacks(self, ports: Sequence[str]) -> Mask:
+        """Whether an action lacks a port, by action and port; without rows if none lacks any."""
+        every = [self.without(port) for port in ports]
+        none = np.zeros(1 + max(self.bound_in), np.bool_)
+        if all(each is None for each in every):
+            return np.zeros((0, len(ports)), np.bool_)
+        return np.column_stack([none if each is None else each for each in every])
+
+
+def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle]:
+    """The bundles of the actions that occur; each output of an action is in one bundle."""
+    found: dict[tuple[int, str, Any], list[Bundle]] = {}
+    for action in occurring:
+        for offset, push in enumerate(table[action]):
+            alike = found.setdefault((offset, push.shape.labels, push.what), [])
+            bundle = next((each for each in alike if each.takes(push.shape)), None)
+            if bundle is None:
+                bundle = Bundle(push.what, push.shape.labels, offset, {})
+                alike.append(bundle)
+            bundle.add(action, push.shape)
+    return [bundle for alike in found.values() for bundle in alike]
+
+
+class Bound:
+    """What the ports of a bundle are bound to, by output, as columns.
+
+    `actions` and `places` have a row for each output; where a port has several places, one counts.
+    A port that is not bound in some outputs is null there and no cause.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        actions: Rows,
+        places: npt.NDArray[np.int64],
+        remembered: Remembered,
+        bind_first: bool,
+        computed: Mapping[Parts, Column],
+    ) -> None:
+        self._bundle = bundle
+        self._actions = actions
+        self._places = places
+        self._remembered = remembered
+        self._first = bind_first
+        self._ports = [port for port in bundle.places if not is_timer(port)]
+        self._readings: dict[str, Rows] = {}
+        self._known: dict[Parts, Column] = dict(computed)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def readings(self, port: str) -> Rows:
+        """The reading that a port is bound to; for an unbound port, that of any bound port."""
+        if port not in self._readings:
+            held = self._held(port)
+            lacking = self._lacking(port)
+            if lacking is not None:
+                held = np.where(lacking, self._any(), held)
+            self._readings[port] = held
+        return self._readings[port]
+
+    def _held(self, port: str) -> Rows:
+        places = self._bundle.places[port]
+        if len(places) == 1:
+            return np.asarray(self._places[:, places[0]])
+        chosen = self._places[:, places]
+        return np.asarray(chosen.min(axis=1) if self._first else chosen.max(axis=1))
+
+    def _lacking(self, port: str) -> Mask | None:
+        without = self._bundle.without(port)
+        return None if without is None else without[self._actions]
+
+    def _any(self) -> Rows:
+        """For each output a reading that one of its ports is bound to."""
+        found = np.zeros(len(self), np.int64)
+        for port in self._ports:
+            lacking = self._lacking(port)
+            held = self._held(port)
+            found = np.maximum(found, held if lacking is None else np.where(lacking, 0, held))
+        return found
+
+    def causes(self) -> pa.Array:
+        """The ids of the bound events, each once, in the order in which they were read."""
+        if not self._ports:
+            return constant("", len(self))
+        found = self._recent_causes()
+        if found is not None:
+            return found
+        readings = np.column_stack([self.readings(port) for port in self._ports])
+        old, new, places = self._remembered.ids(readings, None)
+        room = len(self._ports) * (1 + max(old.mean, new.mean))
+        return written(text_writing.join_texts, len(self), room, old, new, places)
+
+    def _recent_causes(self) -> pa.Array | None:
+        """The causes if all of up to three ports are bound in the last batch; else None."""
+        places = [self._bundle.places[port] for port in self._ports]
+        recent = self._remembered.recent_ids()
+        if recent is None or len(places) > _FEW or any(len(each) > 1 for each in places):
+            return None
+        ids, first, rows = recent
+        ports = [*self._ports, *self._ports[-1:] * (_FEW - len(places))]
+        columns = np.array([self._bundle.places[port][0] for port in ports], np.int64)
+        room = len(places) * (1 + ids.mean)
+        return written_if_there(
+            text_writing.join_few, len(self), room, ids,
+            text_writing.RecentPlaces(
+                self._places, columns, first, rows, self._actions, self._bundle.lacks(ports)
+            ),
+        )  # fmt: skip
+
+    def column(self, parts: Parts) -> Column:
+        """The values of a name: a port, then a name in the event that is bound to it."""
+        if parts not in self._known:
+            self._known[parts] = self._column(parts)
+        return self._known[parts]
+
+    def _column(self, parts: Parts) -> Column:
+        port, *rest = parts
+        if port not in self._bundle.places:
+            return absent(len(self))
+        if not is_timer(port):
+            if not rest:
+                return absent(len(self))
+            known = self._remembered.column(tuple(rest), self.readings(port))
+        elif [each.lower() for each in rest] == ["time"]:
+            known = Column("timestamp", self._held(port))
+        else:
+            return absent(len(self))
+        lacking = self._lacking(port)
+        if lacking is None:
+            return known
+        return Column(known.kind, known.values, known.missing_mask() | lacking)

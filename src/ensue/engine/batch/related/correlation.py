@@ -26,7 +26,7 @@ from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions, alarm_positions
-from ensue.engine.batch.output.remembered import Remembered, asked_of, sends_events
+from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
 from ensue.engine.batch.related.events import Events
@@ -39,6 +39,7 @@ from ensue.engine.core.relating.form import COMPUTED, Form
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.parts import names_of_bound_events, sends_events
 from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import PortAtom
@@ -72,7 +73,7 @@ class RelatedCorrelation:
         self.types = types
         self._counts = counts
         self._matcher = Matcher(correlation, None, types)
-        names = asked_of(correlation)
+        names = names_of_bound_events(correlation)
         having = correlation.clauses.having
         if having is not None:
             names += [parts[1:] for parts in names_in(having) if len(parts) > 1]
@@ -129,7 +130,8 @@ class RelatedCorrelation:
         letters = found.bits.astype(np.uint64)
         self._store(letters, found.times)
         firings = self._triggers(letters, found.times, found.keys, number)
-        made = self.maker.make(firings, Readings(number, found.times, found.keys))
+        latest = int(found.times[-1])
+        made = self.maker.make(firings, Readings(number, found.times, found.keys, latest))
         return made, found.positions(made.at)
 
     # --- the clock --------------------------------------------------------------------------------

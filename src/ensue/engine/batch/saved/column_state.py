@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column
-from ensue.engine.batch.output.remembered import read_event, write_event
 from ensue.errors import SnapshotError
+from ensue.events import cloudevents
 from ensue.events.event import Event
 from ensue.lang.expressions.evaluation import MISSING
 
@@ -51,7 +51,7 @@ def arrow_bytes(table: pa.Table) -> bytes:
 
 def pack_events(events: Sequence[Event]) -> bytes:
     """Events as one column, so that parts which all of them share take no room."""
-    written = [write_event(each) for each in events]
+    written = [_write_event(each) for each in events]
     return arrow_bytes(pa.table({"event": pa.array(written, pa.large_binary())}))
 
 
@@ -59,7 +59,21 @@ def whole_events(state: ColumnState) -> list[Event] | None:
     """The events that may be sent on; None if none are."""
     if state.packed is None:
         return None
-    return [read_event(each) for each in arrow_table(state.packed).column("event").to_pylist()]
+    return [_read_event(each) for each in arrow_table(state.packed).column("event").to_pylist()]
+
+
+def _write_event(event: Event) -> bytes:
+    """An event for a snapshot, exactly; as JSON where msgpack has no room for its integers."""
+    try:
+        return msgspec.msgpack.encode(event)
+    except OverflowError:
+        return cloudevents.encode(event)
+
+
+def _read_event(data: bytes) -> Event:
+    if data[:1] == b"{":
+        return cloudevents.decode(data)
+    return msgspec.msgpack.decode(data, type=Event)
 
 
 def arrow_table(data: bytes) -> pa.Table:

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column
-from ensue.engine.batch.output.remembered import is_time
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_bytes,
@@ -36,7 +35,7 @@ from ensue.engine.core.timer_table import Timers
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.lang.expressions.evaluation import MISSING, EventScope
-from ensue.lang.expressions.names import Parts
+from ensue.lang.expressions.names import Parts, is_time
 from ensue.machine.model import Machine
 
 

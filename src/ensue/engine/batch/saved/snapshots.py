@@ -18,7 +18,6 @@ import pyarrow as pa
 from ensue.engine.batch.input.column import Column
 from ensue.engine.batch.many.group import Member
 from ensue.engine.batch.output.columns import present_or_none
-from ensue.engine.batch.output.remembered import distinct, ranks_in
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.related.saving import encode_related, restore_related
 from ensue.engine.batch.saved.column_state import (
@@ -36,6 +35,7 @@ from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.batch.single.linear import LinearWalk
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
+from ensue.engine.core.numbering import distinct, ranks_in
 from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
 from ensue.engine.core.saved.machines import to_plain
 from ensue.engine.core.saved.rules import damaged

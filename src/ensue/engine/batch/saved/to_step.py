@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ensue.engine.batch.output.remembered import is_time
 from ensue.engine.batch.saved.column_state import (
     ColumnState,
     arrow_table,
@@ -35,7 +34,7 @@ from ensue.engine.ports import Key
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING
-from ensue.lang.expressions.names import Parts
+from ensue.lang.expressions.names import Parts, is_time
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 

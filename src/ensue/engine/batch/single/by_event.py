@@ -19,7 +19,6 @@ from ensue.engine.batch.input.batches import accepted_types
 from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
-from ensue.engine.batch.output.remembered import events_of
 from ensue.engine.batch.paths import Path
 from ensue.engine.core.instances.linked import LinkedFilter
 from ensue.engine.core.instances.rows import SharedTables
@@ -97,7 +96,7 @@ class EventCorrelation:
         every: list[Positions] = []
         for segment in segments:
             rows = np.flatnonzero(segment.batch.rows_of_types(self._wanted))
-            events += events_of(segment.batch, rows)
+            events += segment.batch.events(rows)
             every.append(segment.positions[rows])
         positions = np.concatenate(every) if every else np.empty((0, 0), np.int64)
         made: list[Event] = []

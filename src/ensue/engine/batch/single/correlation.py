@@ -19,13 +19,13 @@ from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher, Segment, SymbolNumbers, gathered
 from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
-from ensue.engine.batch.output.firings import Firings, Readings, Room
+from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions
-from ensue.engine.batch.output.remembered import Remembered, asked_of, distinct, sends_events
+from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
-from ensue.engine.core.cells import Cells, RuleCells
-from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.cells import Cells, FiringRoom, RuleCells
+from ensue.engine.core.numbering import Numbers, distinct
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import TABLE_STATES, Patience, RuleTable
 from ensue.engine.core.shapes import begins_with_statements
@@ -34,6 +34,7 @@ from ensue.engine.core.stepping.walk import walk_table, walk_window
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.keys import key_places
+from ensue.lang.derived.parts import names_of_bound_events, sends_events
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 
@@ -72,7 +73,7 @@ class ColumnCorrelation:
         self._linear: LinearWalk | None = None
         self._walk = walk_table if machine.window is None else walk_window
         self.patience = Patience() if fits_linear_walk(machine) else None
-        self.remembered = Remembered(asked_of(correlation), sends_events(correlation))
+        self.remembered = Remembered(names_of_bound_events(correlation), sends_events(correlation))
         bind_first = correlation.clauses.bind == "first"
         self.maker = OutputMaker(
             [self.name],
@@ -102,7 +103,7 @@ class ColumnCorrelation:
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
         firings = self._read(found.bits, found.keys, found.times, first)
-        made = self.maker.make(firings, Readings(first, found.times, found.keys))
+        made = self.maker.make(firings, Readings(first, found.times, found.keys, self.latest))
         return made, found.positions(made.at)
 
     def _read(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
@@ -133,13 +134,14 @@ class ColumnCorrelation:
         symbols = self._symbols.of(bits)
         if len(table.symbols.atoms) > known:
             tables.fit_letters()
-        room = Room(max(1024, len(keys) // 8), table.slots)
+        room = FiringRoom(max(1024, len(keys) // 8), table.slots)
         events = WalkedEvents(symbols, times, keys, first)
         at = fired = 0
         while True:
             at, fired = self._walk(events, at, tables.arrays, cells.arrays, room.arrays, fired)
             if at == len(keys) or (self.patience and self.patience.is_over(table, at)):
-                return room.firings(fired, table.actions, at)
+                rows, _, actions, slots, _ = room.written(fired)
+                return Firings(rows, actions, slots, table.actions, read=at)
             if fired == len(room.arrays.rows):
                 room.grow()
             else:

@@ -29,7 +29,8 @@ from ensue.engine.batch.kernels.linear_steps import (
     place_shapes,
     walk_linear,
 )
-from ensue.engine.batch.output.firings import Firings, Room
+from ensue.engine.batch.output.firings import Firings
+from ensue.engine.core.cells import FiringRoom
 from ensue.engine.core.effects import Action, emitted_types
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
@@ -75,7 +76,7 @@ class LinearWalk:
         self.grow(key_count)
         at = fired = 0
         known = len(self.actions) - 1
-        room = Room(max(1024, len(keys) // 8), self.slots.shape[1])
+        room = FiringRoom(max(1024, len(keys) // 8), self.slots.shape[1])
         read = Read(self._symbol_numbers.of(bits), times, keys, before)
         programs = self._programs.of(self._symbols.atoms)
         while True:
@@ -96,7 +97,8 @@ class LinearWalk:
                 room.grow()
         # Action 0 is what is put out at the start of a key; then come those of the shapes.
         room.arrays.actions[:fired] += 1
-        firings = room.firings(fired, self.actions, len(keys))
+        written = room.written(fired)
+        firings = Firings(written.rows, written.actions, written.slots, self.actions)
         return self._with_starts(firings, keys) if self._begin else firings
 
     def _work_out(self, known: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ensue.engine.batch.output.remembered import distinct, ranks_in
+from ensue.engine.core.numbering import distinct, ranks_in
 
 
 @pytest.mark.parametrize("span", [1, 50, 700, 10**12])
