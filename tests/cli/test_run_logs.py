@@ -81,6 +81,13 @@ CHANGES = [
 ]
 
 
+WINDOWS = [{"Event": {"System": {"TimeCreated": {"SystemTime": "2024-05-06T07:00:00.1234567Z"}}}}]
+SURICATA = [{"timestamp": "2024-05-06T07:00:00.123456+0000", "event_type": "alert"}]
+DOCKER = [{"log": "no", "stream": "stdout", "time": "2024-05-06T07:00:00.123456789Z"}]
+PINO = [{"level": 30, "time": 1714978800000, "msg": "no"}]
+OPEN_TELEMETRY = {"timeUnixNano": "1714978800000000000", "body": {"stringValue": "no"}}
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("objects", "options"),
@@ -110,6 +117,10 @@ def test_objects_are_read_by_their_members(
         (JOURNAL, "`--columns time=__REALTIME_TIMESTAMP:us`"),
         (TRAIL, "`--columns time=eventTime`"),
         (CHANGES, "`--columns time=source.ts_ms:ms`"),
+        (WINDOWS, "`--columns time=Event.System.TimeCreated.SystemTime`"),
+        (SURICATA, "`--columns time=timestamp`"),
+        (DOCKER, "`--columns time=time`"),
+        (PINO, "`--columns time=time:ms`"),
     ],
 )
 def test_objects_that_nobody_has_said_anything_of_are_answered_with_what_to_say(
@@ -123,16 +134,27 @@ def test_objects_that_nobody_has_said_anything_of_are_answered_with_what_to_say(
     assert f"as in {guess}; `--type NAME` names the type of all events" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("record", "count", "path"),
+    [
+        ({"Records": TRAIL}, "4 objects in `Records`", ".Records[]"),
+        (
+            {"resourceLogs": [{"resource": {}, "scopeLogs": [{"logRecords": [OPEN_TELEMETRY]}]}]},
+            "1 object in `resourceLogs`",
+            ".resourceLogs[].scopeLogs[].logRecords[]",
+        ),
+    ],
+)
 def test_events_inside_of_one_object_are_answered_with_what_takes_them_out(
-    ensue: Ensue, logins: Path, tmp_path: Path
+    ensue: Ensue, logins: Path, tmp_path: Path, record: Any, count: str, path: str
 ) -> None:
-    log = write_objects(tmp_path / "trail.json", [{"Records": TRAIL}])
+    log = write_objects(tmp_path / "trail.json", [record])
 
     answer = ensue("run", logins, "-e", log, "--columns", "time=eventTime")
 
     assert answer.code == 1
-    assert "holds 4 objects in `Records`" in answer.err
-    assert "`jq -c '.Records[]'`" in answer.err
+    assert f"holds {count}" in answer.err
+    assert f"`jq -c '{path}'`" in answer.err
 
 
 ACCESS = """\
@@ -168,6 +190,39 @@ def test_a_time_as_access_logs_have_it_is_answered_with_how_to_write_it(
 
     assert "access.log:1: `time`: `06/May/2024:07:00:00 +0000` is no RFC 3339 time" in answer.err
     assert "nginx by `$time_iso8601`" in answer.err
+
+
+def test_lines_of_words_are_answered_with_how_to_name_them(
+    ensue: Ensue, logins: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "access.log"
+    log.write_text(ACCESS)
+
+    answer = ensue("run", logins, "-e", log)
+
+    assert answer.code == 1
+    assert "`--format csv --delimiter space --header NAME,...`" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ts^who^outcome\n", "`--delimiter '^'` takes them apart"),
+        ("ts who outcome\n", "`--delimiter space` takes them apart"),
+        ("# exported\ntime,who\n", "its first line looks like a comment"),
+        ("2024-05-06T07:00:00Z,ann,no\n", "its first line looks like a row: `--header"),
+    ],
+)
+def test_a_first_line_that_names_no_columns_is_answered_with_what_it_looks_like(
+    ensue: Ensue, logins: Path, tmp_path: Path, text: str, said: str
+) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text(text)
+
+    answer = ensue("run", logins, "-e", log)
+
+    assert answer.code == 2
+    assert said in answer.err
 
 
 @pytest.mark.parametrize("header", ["", "a,,b"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -100,6 +101,23 @@ def test_anything_else_is_refused_by_its_text(text: str) -> None:
 def test_a_missing_offset_is_named() -> None:
     with pytest.raises(ValueError, match="write `2024-05-06T07:08:09Z` if it is UTC"):
         parse_time("2024-05-06T07:08:09")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2024-05-06T07:08:09.5+0200", "write it as `2024-05-06T07:08:09.5+02:00`"),
+        ("2024-05-06 07:08:09-03", "write it as `2024-05-06 07:08:09-03:00`"),
+        ("2024-05-06 07:08:09 UTC", "write it as `2024-05-06 07:08:09Z`"),
+        ("2024-05-06 07:08:09,123", "write it as `2024-05-06 07:08:09.123Z`"),
+        ("2024-05-06T07:08:09+25:00", "write it like `2024"),
+    ],
+)
+def test_a_time_of_another_standard_is_answered_with_how_it_is_written(
+    text: str, said: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        parse_time(text)
 
 
 def test_a_space_may_stand_for_the_t() -> None:

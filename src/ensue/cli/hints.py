@@ -119,14 +119,18 @@ def about_numbers(read: int, first: str | None, problems: Sequence[str]) -> str 
     found = next((each for each in map(_TIME_NUMBER.match, problems) if each), None)
     if read or first is None or found is None:
         return None
-    unit = _unit_of(float(found[1])) or "s"
+    number = found[1] or found[2]
+    unit = _unit_of(float(number)) or "s"
     return (
-        f"the times are numbers, as {found[1]} in {first}: say their unit behind the column, as in"
+        f"the times are numbers, as {number} in {first}: say their unit behind the column, as in"
         f" `--columns time=time:{unit}`"
     )
 
 
-_TIME_NUMBER = re.compile(r"`time`: `(\d+(?:\.\d+)?)` is no RFC 3339 time")
+_TIME_NUMBER = re.compile(
+    r"`time`: `(\d+(?:\.\d+)?)` is no RFC 3339 time"
+    r"|`time` must be an RFC 3339 string; given is the number (\d+(?:\.\d+)?)"
+)
 
 
 def about_columns(read: int, problems: Sequence[str]) -> str | None:
@@ -170,43 +174,57 @@ def about_lines(
         )
     return (
         "not one line is a JSON object: events are read as JSON lines, one whole object a line;"
-        " `--format` names another format"
+        " `--format` names another format, and `--format csv --delimiter space --header NAME,...`"
+        " reads the words of a line as its columns"
     )
 
 
 def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -> str | None:
-    """For JSON objects of which not one could be read, and the first has no time."""
+    """For JSON objects of which not one could be read, and the first is no CloudEvent."""
     no_time = any(_NO_TIME.search(each) for each in problems)
+    no_type = any(_NO_TYPE.match(each) for each in problems)
     no_data = any(_NO_DATA.match(each) for each in problems)
-    if read or raw is None or not (no_time or no_data) or not looks_like_an_object(raw):
+    is_other = no_time or no_type or no_data
+    if read or raw is None or not is_other or not looks_like_an_object(raw):
         return None
     try:
         members = read_object(raw.encode() if isinstance(raw, str) else raw)
     except (EventError, UnicodeEncodeError):
         return None
-    for name, value in members.items():
-        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-            return (
-                f"the first record holds {counted(len(value), 'object')} in `{name}`, and events"
-                f" are read one a line: `jq -c '.{name}[]'` makes lines of them"
-            )
+    time = guessed_time(members)
+    if no_time and time is None and (inside := _objects_inside(members)):
+        path, count = inside
+        return (
+            f"the first record holds {counted(count, 'object')} in `{path.partition('[')[0]}`, and"
+            f" events are read one a line: `jq -c '.{path}'` makes lines of them"
+        )
     if no_data and not no_time:
         return (
             "the attributes of the records stand beside `type`, and not inside of `data`:"
             " `--columns time=time` takes all members of an object for its data"
         )
-    time = guessed_time(members)
     example = "" if time is None else f", as in `--columns time={time}`"
-    no_type = any(each.startswith("`type`") for each in problems)
     type_ = "; `--type NAME` names the type of all events" if no_type else ""
+    lacking = "time" if no_time else "type"
     return (
-        f"the records are objects without a `time`: `--columns` says which member is what{example}"
-        f"{type_}; the members of the first are {listed(list(members), 12)}"
+        f"the records are objects without a `{lacking}`: `--columns` says which member is"
+        f" what{example}{type_}; the members of the first are {listed(list(members), 12)}"
     )
+
+
+def _objects_inside(members: Mapping[str, Any]) -> tuple[str, int] | None:
+    """The path to a list of objects, as `jq` writes it, and how many the outermost list has."""
+    for name, value in members.items():
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            first = value[0]
+            further = None if guessed_time(first) else _objects_inside(first)
+            return (f"{name}[]" if further is None else f"{name}[].{further[0]}"), len(value)
+    return None
 
 
 # Not that its offset is missing.
 _NO_TIME = re.compile(r"`time`(?!.*the offset is missing).*\bmissing")
+_NO_TYPE = re.compile(r"`type` must be a non-empty string; it is missing")
 _NO_DATA = re.compile(r"`data` of `[^`]*` must be an object with .* there is none")
 
 
@@ -223,25 +241,27 @@ def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
         if unit is not None:
             return f"{prefix}{name}:{unit}"
         if isinstance(value, str) and (
-            fits(value, ValueType("timestamp")) or _WITHOUT_OFFSET.fullmatch(value)
+            fits(value, ValueType("timestamp")) or _LIKE_A_TIME.match(value)
         ):
             return f"{prefix}{name}"
-    if prefix:
+    if prefix.count(".") >= _DEEPEST:
         return None
     inner = (
-        guessed_time(value, f"{name}.")
+        guessed_time(value, f"{prefix}{name}.")
         for name, value in members.items()
         if isinstance(value, dict)
     )
     return next((each for each in inner if each is not None), None)
 
 
+_DEEPEST = 3
+"""So many names stand before that of a time, as in `Event.System.TimeCreated.SystemTime`."""
 _LEAST = 1e8
 """A number of seconds in 1973; a smaller one is rather a duration or a count."""
 _MOST_OF_A_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
 
-_WITHOUT_OFFSET = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?")
+_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 
 
 def _unit_of(number: float) -> str | None:
@@ -254,7 +274,7 @@ def _sounds_like_a_time(name: str) -> bool:
     return not _TIME_WORDS.isdisjoint(words)
 
 
-_TIME_WORDS = {"at", "date", "datetime", "time", "timestamp", "ts", "when"}
+_TIME_WORDS = {"at", "date", "datetime", "isodate", "time", "timestamp", "ts", "when"}
 
 
 def looks_like_an_object(raw: bytes | str) -> bool:

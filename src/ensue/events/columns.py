@@ -244,12 +244,22 @@ def convert_number(value: Any, type_: ValueType) -> Any:
 def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str) -> str:
     lacking = " and no ".join(f"column `{name}`" for name in missing)
     present = ", ".join(f"`{name}`" for name in columns) or "none at all"
-    is_row = any(re.match(r"\d{4}-\d\d-\d\d|\d+$", name) for name in columns)
-    named = "; its first line looks like a row: `--header time,type,...` names the columns"
     return (
         f"{where} has no {lacking}: its columns are {present}. an event needs a `type` (the name of"
         " its event type) and a `time` (when it happened): say which columns hold them (`--columns"
         " time=COLUMN,type=COLUMN`, in Python `columns={...}`), or name the type of all events"
         " (`--type NAME`)"
-        f"{named if is_row else ''}"
+        f"{_about_first_line(columns)}"
     )
+
+
+def _about_first_line(columns: Sequence[str]) -> str:
+    """For text whose first line does not name the columns, or not by a delimiter that was seen."""
+    if any(re.match(r"\d{4}-\d\d-\d\d|\d+$", name) for name in columns):
+        return "; its first line looks like a row: `--header time,type,...` names the columns"
+    if columns and columns[0].startswith("#"):
+        return "; its first line looks like a comment: `grep -v '^#'` leaves such lines out"
+    if len(columns) == 1 and (found := re.search(r"\w(\s|[^\w.@-])\w", columns[0])):
+        between = "space" if found[1] == " " else f"'{found[1]}'"
+        return f"; if its columns are several, `--delimiter {between}` takes them apart"
+    return ""

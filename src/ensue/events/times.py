@@ -25,6 +25,12 @@ _has_shape = re.compile(
 
 _is_of_an_access_log = re.compile(r"\[?[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8}.*").fullmatch
 
+# As ISO 8601 and databases have it: a comma before the fraction, `+0200`, `+02`, `UTC`.
+_is_nearly = re.compile(
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]+))?"
+    r" ?(?:Z|UTC|GMT|([+-][0-9]{2}):?([0-9]{2})?)?"
+).fullmatch
+
 _is_count = re.compile(r"[0-9]{9,19}(?:\.[0-9]+)?").fullmatch
 _DIGITS = {"s": 11, "ms": 14, "us": 17, "ns": 19}
 """Up to how many digits a number of today is taken to be in a unit."""
@@ -104,6 +110,8 @@ def _hint(text: str) -> str:
     """What to change, for the near misses that people write most."""
     if _has_shape(f"{text}Z"):
         return f": the offset is missing, write `{text}Z` if it is UTC, or name a time zone"
+    if (near := _of_near(text)) and _has_shape(near) and near != text:
+        return f": write it as `{near}`"
     if _is_of_an_access_log(text):
         return (
             ": let the web server write it so, nginx by `$time_iso8601` and Apache by"
@@ -113,3 +121,13 @@ def _hint(text: str) -> str:
         unit = next(unit for unit, digits in _DIGITS.items() if len(text.split(".")[0]) <= digits)
         return f": if it counts since 1970, say in which unit, as `time=COLUMN:{unit}`"
     return f": write it like `{EXAMPLE}` or `2024-05-06T09:08:09+02:00`"
+
+
+def _of_near(text: str) -> str | None:
+    """RFC 3339 text of what only other standards call a time; in UTC unless it has an offset."""
+    found = _is_nearly(text)
+    if found is None:
+        return None
+    moment, fraction, hours, minutes = found.groups()
+    offset = f"{hours}:{minutes or '00'}" if hours else "Z"
+    return f"{moment}.{fraction}{offset}" if fraction else f"{moment}{offset}"
