@@ -37,7 +37,7 @@ from ensue.channel.links.messages import (
     within_reading,
 )
 from ensue.channel.links.routes import PendingRoutes, Routes
-from ensue.channel.lookup.index import Index
+from ensue.channel.lookup.index import TargetIndex
 from ensue.channel.policies import Reason
 from ensue.errors import EnsueError
 from ensue.events.event import Event
@@ -86,7 +86,7 @@ class Federation:
 
             links = LINKS
         self.id = f"{channel.name}#{links.entropy(6).hex()}"
-        self.remote: Index[RemoteChannel] = Index(channel.types)
+        self.remote: TargetIndex[RemoteChannel] = TargetIndex(channel.types)
         self.addressed = 0
         self.sent = 0
         self.received = 0

@@ -27,7 +27,7 @@ from ensue.lang.matching.attribute import Attribute, Table
 from ensue.lang.matching.computed import computed_test, keys_of
 from ensue.lang.matching.outcomes import Signed, conjunctions, is_uncast, truth
 from ensue.lang.matching.packing import Codes, joined, pack, unpack
-from ensue.lang.matching.placing import Place, places_of
+from ensue.lang.matching.placing import IndexPlace, places_of
 from ensue.lang.matching.storage import Packed, Storage
 from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
 
@@ -186,14 +186,14 @@ class PredicateIndex:
             if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
                 self.codes.release(int(atom.low))
 
-    def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> Place:
+    def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> IndexPlace:
         """For a conjunction of terms, or of nothing: it waits for its first atom, or always."""
         if not hard:
-            return Place(1.0, [(self.always, "always")])
+            return IndexPlace(1.0, [(self.always, "always")])
         first, positive = hard[0]
         key = (first.number, positive)
         self.asked[key] = hard[0]
-        return Place(1.0, [(self.asked_buckets, key)])
+        return IndexPlace(1.0, [(self.asked_buckets, key)])
 
     def _hard(self, atom: Expression, whole: bool = False) -> Hard:
         known = self._hard_atoms.get((atom, whole))

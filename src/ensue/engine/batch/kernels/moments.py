@@ -42,7 +42,7 @@ class ReadRows(NamedTuple):
     ports: npt.NDArray[np.uint64]
 
 
-class Fired(NamedTuple):
+class FiredMoments(NamedTuple):
     """Firings: which moment, before which row, the key's last event, and the last of each port."""
 
     moments: npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Rows, Texts, constant
 from ensue.engine.batch.output.event_tables import events_table
-from ensue.engine.batch.output.order import Places, Positions, order_of
+from ensue.engine.batch.output.order import OutputPlaces, Positions, order_of
 from ensue.engine.batch.output.schema import OutputSchema, output_schema, struct_of
 from ensue.events.arrow import CONTEXT_FIELDS, TIME
 from ensue.events.arrow_types import arrow_type, field_of
@@ -177,7 +177,7 @@ class MadeInTurn:
         return join_tables(found) if found else None
 
 
-Output = tuple[Made | MadeInTurn, Positions | Places]
+Output = tuple[Made | MadeInTurn, Positions | OutputPlaces]
 """Outputs of one source (a correlation alone, or a group), and the place of each in the stream."""
 
 
@@ -263,9 +263,9 @@ def order_of_outputs(outputs: Sequence[Output]) -> Rows:
     every = [places for _, places in outputs]
     if not every:
         return np.empty(0, np.int64)
-    if all(isinstance(each, Places) for each in every):
-        return order_of([each for each in every if isinstance(each, Places)])
-    positions = np.concatenate([each for each in every if not isinstance(each, Places)])
+    if all(isinstance(each, OutputPlaces) for each in every):
+        return order_of([each for each in every if isinstance(each, OutputPlaces)])
+    positions = np.concatenate([each for each in every if not isinstance(each, OutputPlaces)])
     return np.lexsort(positions.T[::-1])
 
 
