@@ -2,7 +2,7 @@
 
 In come rows in the order of their times, and the time that the clock has reached; out go outputs,
 each with its place in the order of the stream. Groups read first, for no rule of a group feeds
-another. A rule that cannot go on as it runs goes on in another way at the same row
+another. A rule that has to leave its group, or to leave columns, goes on from the same row
 (`arrangement`). The engine cuts a stream into batches, and `output.columns` puts outputs into their
 order.
 """
@@ -102,7 +102,7 @@ class OrderedPass:
         return made, read, running.is_timed
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
-        """The outputs of a group. `own` gets the rows that members which left it have read."""
+        """The outputs of a group. `own` gets how many rows each member has read that has left."""
         found: list[tuple[MadeInTurn, Roots | int]] = []
         done = 0
         while True:

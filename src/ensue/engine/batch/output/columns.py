@@ -3,8 +3,7 @@
 All outputs that one statement makes in a batch are one group of columns (`ColumnGroup`), made by
 `build`; events that are sent on (`push a`) stay events (`EventGroup`). `Made` has the groups of one
 correlation, and `BatchOutputs` those of the whole library, with their places in the stream
-(`order`). Out goes a table or events, in the order of the stream. Nothing is made before it is
-asked for.
+(`order`). Out goes a table or events, in the order of the stream, made when it is asked for.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class EventGroup:
 
 @dataclass(frozen=True)
 class Made:
-    """Outputs of one reading of a batch, by statement.
+    """Outputs of one correlation, or of one group, over a batch, by statement.
 
     `at` says for each output, in the order of outputs, which of the readings it came from.
     """
@@ -270,7 +269,7 @@ def order_of_outputs(outputs: Sequence[Output]) -> Rows:
 
 
 def whole_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table of outputs with every column, null where it has none; others of its own last."""
+    """A table of outputs with every column of a schema; columns beyond the schema come last."""
     if table.schema.names == schema.names:
         return table
     present = set(table.schema.names)
