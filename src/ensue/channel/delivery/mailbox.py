@@ -247,12 +247,12 @@ class Mailbox(ABC):
             self.schedule()
 
     def finish(self) -> None:
-        """Accept no more events; those that wait can still be pulled."""
+        """Accept no more events; waiting events can still be pulled."""
         with self._lock:
             self._set_state("finished")
 
     def disconnect(self, reason: Reason = Reason.DISCONNECTED) -> int:
-        """Accept no more events and drop those that wait; returns how many were dropped."""
+        """Accept no more events and drop the waiting ones; returns how many were dropped."""
         with self._lock:
             count = self._disconnect(reason)
         self._drops.report()

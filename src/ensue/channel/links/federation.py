@@ -63,7 +63,7 @@ class RemoteChannel:
 
 
 class Departure(NamedTuple):
-    """An event that was published: the links it leaves by, and those that have no room for it."""
+    """An event that was published: the links it leaves by, and the links without room for it."""
 
     links: Sequence[Link]
     blocked: Sequence[Blocked]
@@ -211,7 +211,7 @@ class Federation:
         return self._counts.repeated
 
     def links_to(self, neighbour: str) -> tuple[Link, ...]:
-        """The link to a neighbour that is in use, and those that stand by."""
+        """The link to a neighbour that is in use, and the links that stand by."""
         with self._lock:
             return self._routes.links_to(neighbour)
 

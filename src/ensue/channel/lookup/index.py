@@ -49,7 +49,8 @@ class TargetIndex(Generic[Target]):
                     self._sources_of[each.type] = self._sources_of.get(each.type, 0) + 1
                 self._buckets[kind].add(target, each.where)
             # Old wants go once plans with the new ones are asked for: so an event that is wanted
-            # before and after finds the target. Who has asked an old plan meanwhile asks again.
+            # before and after finds the target. A thread that has asked an old plan meanwhile asks
+            # again.
             self._clear_plans()
             kept = {(each.type, each.source, each.where) for each in given}
             self._drop(target, before, kept)

@@ -1,10 +1,11 @@
 """An index over very many predicates: which of them hold for an event.
 
-In come predicates, each under a number; out go, for an event, the numbers of those that hold, in no
-order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction waits at one
-place (`placing`) that an event must bring up for it to hold. What comes up is checked: atoms that
-compare one name with a constant in a compiled loop, any other by evaluation, once an event for all
-conjunctions that share it. Predicates come and go at any time. Events in columns are for `columns`.
+In come predicates, each under a number; out go, for an event, the numbers of the predicates that
+hold, in no order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction
+waits at one place (`placing`) that an event must bring up for it to hold. What comes up is checked:
+atoms that compare one name with a constant in a compiled loop, any other by evaluation, once an
+event for all conjunctions that share it. Predicates come and go at any time. Events in columns are
+for `columns`.
 
 A predicate with too many conjunctions waits at a set of places, one of which must come up, and is
 then evaluated as a whole. The meaning is that of `evaluation.holds` in every case.
@@ -274,7 +275,7 @@ class PredicateIndex:
             self._cells = self._facts.data
 
     def _relevant(self, event: Event) -> Iterable[Attribute]:
-        """The names that the event may have, of those that are asked for."""
+        """The names, among all that predicates ask for, that the event may have."""
         if len(self.attributes) <= FEW_NAMES:
             return self.attributes.values()
         if self._by_key is None:
