@@ -9,7 +9,7 @@ from time import process_time
 import pytest
 
 from ensue.errors import LimitError
-from ensue.machine.determinise import Move, Table
+from ensue.machine.determinise import MachineMove, MachineTable
 from ensue.machine.limits import MachineLimits
 from ensue.machine.model import Bind, Emit, Machine
 from ensue.machine.plan import plan
@@ -24,16 +24,18 @@ def machine_of(correlation: object) -> Machine:
     return machine
 
 
-def effects(table: Table, stream: list[frozenset[int]]) -> list[tuple[Emit | Bind | Fired, ...]]:
+def effects(
+    table: MachineTable, stream: list[frozenset[int]]
+) -> list[tuple[Emit | Bind | Fired, ...]]:
     state, made = table.first, []
     for atoms in stream:
-        move: Move = table.move(state, ("atoms", atoms))
+        move: MachineMove = table.move(state, ("atoms", atoms))
         state = move.to
         made.append(move.effects)
     return made
 
 
-def count_outputs(table: Table, stream: list[frozenset[int]]) -> int:
+def count_outputs(table: MachineTable, stream: list[frozenset[int]]) -> int:
     found = [effect for each in effects(table, stream) for effect in each]
     return sum(isinstance(effect, Fired | Emit) for effect in found)
 
@@ -59,15 +61,15 @@ def test_a_tiny_budget_changes_nothing_that_comes_out(budget: tuple[int, int, in
             continue
         random = Random(seed)
         stream = [frozenset({random.randrange(len(machine.atoms))}) for _ in range(40)]
-        small = Table(machine, *budget)
+        small = MachineTable(machine, *budget)
 
-        assert effects(small, stream) == effects(Table(machine), stream)
+        assert effects(small, stream) == effects(MachineTable(machine), stream)
         assert small.state_count <= budget[0]
 
 
 def test_a_forty_way_accumulation_is_planned_quickly_and_runs() -> None:
     began = process_time()
-    table = Table(accumulation(40))
+    table = MachineTable(accumulation(40))
     took = process_time() - began
 
     random = Random(3)
@@ -81,7 +83,7 @@ def test_a_forty_way_accumulation_is_planned_quickly_and_runs() -> None:
 @pytest.mark.parametrize(("text", "count"), [("a{5000}", 5000), ("(a + a){2000}", 2000)])
 def test_a_long_repetition_has_few_states(text: str, count: int) -> None:
     machine = machine_of(filter_of(text, "T a"))
-    table = Table(machine)
+    table = MachineTable(machine)
 
     assert len(machine.names) < 40
     assert count_outputs(table, [frozenset({0})] * (2 * count)) == 2

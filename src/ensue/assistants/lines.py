@@ -39,7 +39,7 @@ class BoundedLines(io.RawIOBase):
 
 
 def bound_standard_input() -> BoundedLines:
-    """Have whoever reads the standard input in this process read lines with a bound.
+    """Bound the lines that any reader of the standard input in this process reads.
 
     The descriptor itself leads nowhere then, so that no other process takes a part of it.
     """

@@ -202,7 +202,7 @@ def compare(reach: Reach, rules: Rules, first: str, second: str) -> Answer:
 
 
 def test(reach: Reach, cases: str | None, files: list[str] | None, only: str | None) -> Answer:
-    """Golden cases, run; those that fail are told side by side with what was expected."""
+    """Golden cases, run; failing cases are shown side by side with what was expected."""
     if (cases is None) == (not files):
         raise UsageError("give either `cases`, TOML text, or `files`, paths of case files")
     with TemporaryDirectory() as folder:

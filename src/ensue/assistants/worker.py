@@ -121,7 +121,7 @@ def _answered(tool: Any, reach: Reach, arguments: dict[str, Any]) -> tuple[bool,
 
 
 def _end_with_server() -> None:
-    """A server that is killed ends nobody: a tool would go on with an answer for no one."""
+    """A server that is killed ends no tool, which would go on with an answer for no one."""
     server = multiprocessing.parent_process()
     if server is not None:
         server.join()

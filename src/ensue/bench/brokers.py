@@ -1,4 +1,4 @@
-"""Message brokers for measurements: those that are installed, each on a free loopback port.
+"""The installed message brokers, for measurements: each on a free loopback port.
 
 Kafka comes from its jars, and needs Java; the others are programs of the machine, which run in a
 folder of their own, and under root as a user without rights.

@@ -134,7 +134,7 @@ class Broker:
             self._offered.remove(HERE, self._advertisements.pop(name))
 
     def publish(self, event: EventLike) -> None:
-        """Bring an event to all who want it; when this returns, all brokers in the process have.
+        """Deliver an event to its subscribers; on return all brokers of the process have done so.
 
         Raises `UsageError` for an event that no advertisement here matches. An error of a
         subscriber's own code keeps the event from no other subscriber, and is raised at the end.

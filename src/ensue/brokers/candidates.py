@@ -1,9 +1,9 @@
 """Which filters of a link may cover a filter, or be covered by it, without comparing each.
 
 Every filter has witnesses where some are found: publications that it matches. A filter that covers
-another matches the other's witnesses. So the filters that may cover a new one are those that match
-its witnesses, which an index finds; where very many match each of them, as with wide ranges, the
-boxes of their numbers tell which match all. Filters that a new one may cover are found by their
+another matches the other's witnesses. So the filters that may cover a new one are the filters that
+match its witnesses, which an index finds; where very many match each of them, as with wide ranges,
+the boxes of their numbers tell which match all. Filters that a new one may cover are found by their
 witnesses: by a value that it asks for, by how a text begins, and by their numbers.
 """
 

@@ -1,4 +1,4 @@
-"""Which filters travel over one link: the most general of those that are asked for.
+"""Which filters travel over one link: the most general of all that are asked for.
 
 In come filters that are wanted and no longer wanted; out goes what to say over the link. A filter
 that another one covers is not said, and waits behind it; when the cover goes, what it covered is

@@ -3,7 +3,7 @@
 A broker answers temporal terms from its own history. What it asks its neighbours for is therefore
 not the filter but content alone: what the filter asks besides its temporal terms, and the filters
 inside of the terms, so that what they look for comes in and is kept. Where
-these are met, the broker's history answers as that of a broker who sees everything.
+these are met, the broker's history answers as that of a broker that sees all events.
 """
 
 from __future__ import annotations

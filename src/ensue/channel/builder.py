@@ -159,9 +159,9 @@ class Builder:
 
     def _new_lookup(self) -> Lookup[Receiver]:
         if self._filtering:
-            from ensue.channel.lookup.index import Index
+            from ensue.channel.lookup.index import TargetIndex
 
-            return Index(self._types)
+            return TargetIndex(self._types)
         from ensue.channel.lookup.unfiltered import Unfiltered
 
         return Unfiltered()

@@ -33,7 +33,7 @@ from ensue.events.event import Event
 
 if TYPE_CHECKING:
     from ensue.channel.asyncio_api import Subscription
-    from ensue.channel.delivery.steps import Step
+    from ensue.channel.delivery.steps import DeliveryStep
     from ensue.channel.links.federation import Departure, Federation
     from ensue.channel.timing.timeouts import Timeouts
 
@@ -156,7 +156,7 @@ class Channel:
         return Subscription(self.consumers.connect(chosen, None, wants, **quality))
 
     def new_receiver(
-        self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
+        self, name: str, number: int, call: Call | None, quality: Quality, step: DeliveryStep | None
     ) -> Receiver:
         if self._is_closed:
             raise UsageError(f"the channel `{self.name}` is closed: nobody can connect to it")
@@ -168,7 +168,7 @@ class Channel:
             )
         return receiver
 
-    def step_for(self, wants: Wants, owner: str) -> Step | None:
+    def step_for(self, wants: Wants, owner: str) -> DeliveryStep | None:
         """The step that wants need; None if the look-up alone can decide."""
         if not needs_step(wants):
             return None

@@ -19,10 +19,10 @@ from ensue.channel.policies import Quality, Reason
 from ensue.errors import UsageError
 
 if TYPE_CHECKING:
-    from ensue.channel.delivery.steps import Step
+    from ensue.channel.delivery.steps import DeliveryStep
     from ensue.channel.figures.values import ConsumerFigures
     from ensue.channel.timing.clock import DurationLike
-    from ensue.channel.timing.timeouts import Timeouts, Timer
+    from ensue.channel.timing.timeouts import ConsumerTimer, Timeouts
     from ensue.events.event import Event
 
 
@@ -35,10 +35,10 @@ class ConsumerHost(Protocol):
     def lookup(self) -> Lookup[Receiver]: ...
 
     def new_receiver(
-        self, name: str, number: int, call: Call | None, quality: Quality, step: Step | None
+        self, name: str, number: int, call: Call | None, quality: Quality, step: DeliveryStep | None
     ) -> Receiver: ...
 
-    def step_for(self, wants: Wants, owner: str) -> Step | None: ...
+    def step_for(self, wants: Wants, owner: str) -> DeliveryStep | None: ...
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None: ...
 
@@ -61,7 +61,7 @@ class Consumer:
         self._admin = admin
         self._channel = channel
         self._receiver = receiver
-        self._timers: list[Timer] = []
+        self._timers: list[ConsumerTimer] = []
         self._changing = threading.Lock()
         self._has_left = False
         self.wants = wants
@@ -114,11 +114,11 @@ class Consumer:
         if self._has_left or self._receiver.state == "disconnected":
             self._channel.lookup.remove(self._receiver)
 
-    def every(self, period: DurationLike, name: str = "interval") -> Timer:
+    def every(self, period: DurationLike, name: str = "interval") -> ConsumerTimer:
         """Call the consumer with a timeout at an interval."""
         return self._timer("interval", period, name)
 
-    def deadline(self, period: DurationLike, name: str = "deadline") -> Timer:
+    def deadline(self, period: DurationLike, name: str = "deadline") -> ConsumerTimer:
         """Call the consumer with a timeout after every period without a notification."""
         return self._timer("deadline", period, name)
 
@@ -142,7 +142,7 @@ class Consumer:
             timer.cancel()
         self.set_alarm_for(None)
 
-    def set_alarm_for(self, step: Step | None) -> None:
+    def set_alarm_for(self, step: DeliveryStep | None) -> None:
         """Replace the alarm by one for a step with timers; cancel it for a step without."""
         before, self._receiver.alarm = self._receiver.alarm, None
         if before is not None:
@@ -150,7 +150,7 @@ class Consumer:
         if step is not None and step.grace is not None:
             self._receiver.alarm = self._channel.timeouts().alarm(self._receiver, step.grace)
 
-    def _timer(self, kind: Any, period: DurationLike, name: str) -> Timer:
+    def _timer(self, kind: Any, period: DurationLike, name: str) -> ConsumerTimer:
         timer = self._channel.timeouts().add(self._receiver, kind, period, name)
         self._timers.append(timer)
         return timer

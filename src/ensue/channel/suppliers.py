@@ -202,7 +202,7 @@ class SupplierAdmin:
 
     @property
     def unwanted(self) -> int:
-        """Events that all suppliers have not published, those that have left included."""
+        """Events that suppliers did not publish, suppliers that have left included."""
         with self._lock:
             there = sum(each.unwanted for each in self._suppliers.values())
             return self._unwanted_of_gone + there

@@ -52,7 +52,7 @@ class ConsumersTable(Table, frozen=True):
 
 
 class LinkEndTable(Table, frozen=True, kw_only=True):
-    """What both ends of a link have: how much it keeps, and who may be at the other end."""
+    """Options of both ends of a link: how much it keeps, and which peers are accepted."""
 
     buffer: int | msgspec.UnsetType = msgspec.UNSET
     buffer_bytes: int | msgspec.UnsetType = msgspec.UNSET

@@ -104,7 +104,7 @@ def about_refusals(read: int, refused: int, first: str | None) -> str | None:
 
 
 def about_offsets(count: int, example: str | None) -> str | None:
-    """For times of which nobody can say which instant they are."""
+    """For times that do not say which instant they are."""
     if not count or example is None:
         return None
     have, were = ("time has", "it was") if count == 1 else ("times have", "they were")
@@ -115,7 +115,7 @@ def about_offsets(count: int, example: str | None) -> str | None:
 
 
 def about_numbers(read: int, first: str | None, problems: Sequence[str]) -> str | None:
-    """For times that are numbers, whose unit nobody has given."""
+    """For times that are numbers without a given unit."""
     found = next((each for each in map(_TIME_NUMBER.match, problems) if each), None)
     if read or first is None or found is None:
         return None

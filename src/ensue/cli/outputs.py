@@ -102,7 +102,7 @@ class Outputs:
     # --- what comes ---------------------------------------------------------------------------
 
     def write_events(self, outputs: Sequence[Event]) -> list[Event]:
-        """Write outputs; returns those that are wanted."""
+        """Write outputs; returns the outputs that are wanted."""
         only = self._only
         wanted = [
             each for each in outputs if only is None or each.extensions.get("correlation") == only

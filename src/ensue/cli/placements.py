@@ -1,4 +1,4 @@
-"""A placement for people: who runs what, what travels, why a rule does not split, what is saved.
+"""A placement for people: what runs where, what travels, why a rule does not split, what is saved.
 
 In come a library, the file of its sites and perhaps events; out go tables that fit the terminal, or
 JSON. How rules are placed is told in `ensue.federation.placement`.

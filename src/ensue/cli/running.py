@@ -94,7 +94,7 @@ class Running:
         return self._stream(bars.running(events))
 
     def _refuse_far(self, events: list[Event], begins: int, ends: int) -> bool:
-        """Refuse events that lie too far from those that are read; False to stop."""
+        """Refuse events whose times lie too far from the events that are read; False to stop."""
         for event in events:
             why = jumps.far_problem(event.time, begins, ends, self.run.max_jump)
             self._refused.take(Rejected(0, encode(event), (why,)), f"event `{event.id}`")

@@ -20,7 +20,7 @@ Stamp = tuple[tuple[Path, int], ...]
 
 
 class Knowledge:
-    """Threads that check texts ask for it, so that nobody waits for it to be read."""
+    """Threads that check texts ask for it, so that no request waits for it to be read."""
 
     def __init__(self, files: Sequence[Path] = ()) -> None:
         self.files = tuple(files)

@@ -92,7 +92,7 @@ class Project:
         return document
 
     def files(self) -> list[Path]:
-        """All files of libraries under the folders, and those that are open."""
+        """All files of libraries under the folders, and all open files."""
         found = set(self._open)
         for folder in self.folders:
             found.update(_under(folder, MOST_FILES - len(found)))

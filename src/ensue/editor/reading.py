@@ -189,7 +189,7 @@ class Reader:
         return at
 
     def _insertions(self, stack: list[int]) -> Iterator[tuple[tuple[str, ...], list[int]]]:
-        """What could be missing: a terminal, or up to three of those that hold texts together."""
+        """What could be missing: a terminal, or up to three that hold texts together."""
         ways: list[tuple[tuple[str, ...], list[int]]] = [((), stack)]
         for depth in range(3):
             further = []

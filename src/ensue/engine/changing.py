@@ -147,7 +147,7 @@ def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) 
 def _gives_way(
     old: Definition, given: Mapping[tuple[bool, str], Definition], replacing: bool
 ) -> bool:
-    """Whether a new definition stands for an old one. A type said again is no second definition."""
+    """Whether a new definition replaces an old one. A type may be declared again as it is."""
     new = given.get(_name(old))
     if new is None:
         return False

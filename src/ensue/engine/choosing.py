@@ -70,7 +70,7 @@ class KnowsTimers(Protocol):
 
 
 def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
-    # Arrow and compiled loops take their time to load, so only those who ask for them do.
+    # Arrow and compiled loops take time to load, so they are loaded for this engine only.
     from ensue.engine.batch import BatchEngine
 
     return BatchEngine(library, counts)

@@ -4,8 +4,8 @@ A record of a file (`reading`, `singly`) is decoded (`cloudevents` for JSON, `co
 user's own names by `mapping`), compared with its declared type (`types`, `conformance`), and from
 then on is an `Event` whose values every engine can rely on. What cannot be read is kept as
 `Rejected`, and never stops a stream. Files in columns are read by `files`, with the compiled loops
-of `kernels`; `arrow` has events as tables. Both are imported by those who need them, since pyarrow
-is slow to load. This room knows nothing of correlations.
+of `kernels`; `arrow` has events as tables. Both are imported only where they are needed, since
+pyarrow is slow to load. This room knows nothing of correlations.
 """
 
 from ensue.events.cloudevents import decode, encode

@@ -4,7 +4,7 @@ In come event types and events, or anything that speaks Arrow's C stream; out go
 tables, or events. Values never change on the way: a `float` is held as a 64-bit column, and a
 field's metadata says which of our types it stands for. In columns, no data and empty data are the
 same. Which column is what stands in `columns`. This module needs pyarrow, so nothing imports it
-but those who hold columns already.
+but callers that hold columns already.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def table_of(events: Iterable[Event], types: TypeSystem) -> pa.Table:
     """The events as a table: `id`, `source`, `type`, `time`, attributes, and extensions.
 
     There is a column for each attribute of all declared types that occur. What no column holds
-    (attributes that nobody declared, or that are named like a CloudEvents attribute) stands as
+    (attributes that no type declares, or that are named like a CloudEvents attribute) stands as
     JSON text in a column `data`, which is there only if it is needed.
     """
     held = [conform(event, types) for event in events]

@@ -3,7 +3,7 @@
 In comes an event as a codec read it; out goes the same event, or a copy with values in the form
 that engines rely on (whole numbers as integers where those are declared, reals as floats,
 timestamps as aware datetimes in UTC). What does not fit is an `EventError` that names every problem
-at once. An event of a type that nobody declared passes as it is, and so do attributes that its type
+at once. An event of an undeclared type passes as it is, and so do attributes that its type
 does not know. Text is not turned into numbers here: only CSV has that need, and `columns` meets it.
 """
 

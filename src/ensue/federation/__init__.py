@@ -8,10 +8,10 @@
     await gateway.stop()
 
 The way of an event: an adapter (`adapters/`) receives it, its link (`link`) hands it to the gateway
-(`gateway`), which looks up who wants it and over which links it travels (`routing/`), maps it
-(`mapping/`), and queues it at the links of its destinations; when all have it, it is acknowledged.
-Requests and what gateways say to each other are control events (`routing/control`); `messages/` has
-the common event and its forms.
+(`gateway`), which looks up the services that want it and the links it travels over (`routing/`),
+maps it (`mapping/`), and queues it at the links of its destinations; when all have it, it is
+acknowledged. Requests and what gateways say to each other are control events (`routing/control`);
+`messages/` has the common event and its forms.
 """
 
 from ensue.federation.adapters.local import provide

@@ -2,8 +2,8 @@
 
 A request comes over a service as a control event, or from this process. It is passed on to all
 other services, so that every gateway of the federation hears it, applied at the services here that
-it means, and answered. Standing requests are those of the TOML file, and those that were made while
-the gateway ran, which `routing.memory` keeps with what neighbours have stated.
+it means, and answered. Standing requests are the requests of the TOML file, and requests that were
+made while the gateway ran, which `routing.memory` keeps with what neighbours have stated.
 """
 
 from __future__ import annotations

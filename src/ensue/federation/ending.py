@@ -22,7 +22,7 @@ async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
         await asyncio.wait(waiting, timeout=_SECONDS_BETWEEN)
         ended = {each for each in waiting if each.done()}
         for each in ended:
-            # An error that nobody asks for would be told as one that was forgotten.
+            # asyncio would log an exception that is never retrieved.
             if not each.cancelled():
                 each.exception()
         waiting -= ended

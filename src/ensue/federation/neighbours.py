@@ -149,7 +149,7 @@ class Neighbours:
                 for each in said.identities:
                     link.outbox.note(each)
             case control.Asked():
-                # Before the hello: whoever has that has this too.
+                # Before the hello: a neighbour that has the hello has this too.
                 self._tell_known(link)
                 # It only listens yet, and will have its place in the tree.
                 if said.gateway != self._name:
@@ -252,7 +252,7 @@ class Neighbours:
         for link in self._links.values():
             self._bring_kept(link)
         self._interest.forget(now - self._settings.memory)
-        # Who wants something may have been away as this gateway was.
+        # A neighbour that wants something may have been away as this gateway was.
         may_forget = now - self._began > self._settings.patience
         for link in self._links.values():
             link.want(self.wanted_from(link), may_forget)

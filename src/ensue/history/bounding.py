@@ -1,4 +1,4 @@
-"""A bound on what a question to a history may take, set by whoever asks.
+"""A bound on the work of one question to a history, set by the caller.
 
 In comes a function; inside of `bounded_by` it is called for each publication that is looked at, at
 whatever depth of a filter, and for each event that is replayed. It raises to end the search: a

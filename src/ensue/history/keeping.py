@@ -39,10 +39,10 @@ class Retention:
 def keep(
     store: Store, batch: Sequence[Publication], goes_on: bool = True
 ) -> list[tuple[Publication, EventError]]:
-    """Store publications in their order, but those that contradict their other half, or the store.
+    """Store publications in their order; refuse any in conflict with its other half or the store.
 
-    Inside of `writing`. Out go those that are refused, and why; the first only, and nothing behind
-    it is stored, unless it `goes_on`.
+    Inside of `writing`. Out go the refused publications, each with the reason; the first only, and
+    nothing behind it is stored, unless it `goes_on`.
     """
     known = store.by_keys([each.key for each in batch])
     new: dict[bytes, Publication] = {}

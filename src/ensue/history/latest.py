@@ -36,7 +36,7 @@ class Values:
     """The values of a name in publications that follow each other by arrival.
 
     It is counted how many are no plain numbers, so that numbers are compared without looking at
-    each: as soon as there is another value, or none, `compare` leaves it to the one who asks.
+    each: as soon as there is another value, or none, `compare` leaves it to the caller.
     """
 
     def __init__(self, values: Iterable[Any]) -> None:

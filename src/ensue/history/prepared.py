@@ -144,7 +144,7 @@ def _prepare(expression: Expression) -> Prepared:
         for each in nodes
     )
     cheap: tuple[Expression, ...] = ()
-    # Every operand of a chain of ANDs must hold, so those that cost nothing may come first.
+    # Every operand of a chain of ANDs must hold, so operands that cost nothing may come first.
     if is_temporal and isinstance(expression, Logic) and set(expression.operators) == {"AND"}:
         cheap = tuple(
             each

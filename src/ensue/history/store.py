@@ -72,9 +72,10 @@ class Window:
     """Publications by their time: between `low` and `high`, both included.
 
     `ended`: those whose end lies there, the latest end first. `started`: those whose start does,
-    the earliest first. `overlapping`: those that have an instant in common with it, open ones
-    included, in an order of the store's own. `uncertain`: those whose times are ranges, whatever
-    the ranges, which the three others leave out; `arrived`: all; both the latest arrival first.
+    the earliest first. `overlapping`: publications that have an instant in common with it, open
+    ones included, in an order of the store's own. `uncertain`: those whose times are ranges,
+    whatever the ranges, which the three others leave out; `arrived`: all; both the latest arrival
+    first.
     """
 
     kind: Literal["ended", "started", "overlapping", "arrived", "uncertain"]

@@ -39,8 +39,8 @@ class Ontology:
     def load(cls, *sources: Source, prefixes: Mapping[str, str] | None = None) -> Ontology:
         """Read files of Turtle (`.ttl`), RDF/XML (`.rdf`, `.owl`, `.xml`) or N-Triples (`.nt`).
 
-        Several are read as one. `prefixes` are for filters, beside those that the files declare.
-        Raises `OntologyError` for files that cannot be read, or that contradict themselves.
+        Several files are read as one. `prefixes` are for filters, besides the prefixes of the
+        files. Raises `OntologyError` for files that cannot be read, or that contradict themselves.
         """
         return cls(sources, prefixes or {})
 

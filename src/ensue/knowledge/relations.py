@@ -3,7 +3,7 @@
 In come closed facts and the codes of concepts; for a property and a test of its values, out goes
 the set of concepts that have such a value. A value is a concept or a constant.
 
-A class has, beside what is said of it, what every member of it has: the value of an `owl:hasValue`
+A class has, besides its own statements, what every member of it has: the value of an `owl:hasValue`
 and the class of an `owl:someValuesFrom` above it, also by a wider property, and through a
 transitive one. So `IfDown` with `rdfs:subClassOf [ owl:onProperty :causes ; owl:someValuesFrom
 :LinkDown ]` has `LinkDown` as a value of `causes`.

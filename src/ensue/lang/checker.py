@@ -18,7 +18,7 @@ from ensue.lang.checking.feeding import check_feeding
 from ensue.lang.checking.filters import check_filter
 from ensue.lang.checking.ports import check_keys, check_ports, warn_unused
 from ensue.lang.checking.scope import LibraryScope
-from ensue.lang.checking.transformers import Transformer
+from ensue.lang.checking.transformers import TransformerFacts
 from ensue.lang.derived.wire_names import wire_names, wired_types
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.binding import Binding, bound
@@ -67,7 +67,7 @@ def _check_correlation(correlation: Correlation, scope: LibraryScope) -> None:
         used = check_ecl(correlation, ports, scope)
     else:
         facts = check_filter(correlation, ports, scope)
-        transformer = Transformer(correlation, ports, facts, scope)
+        transformer = TransformerFacts(correlation, ports, facts, scope)
         transformer.check()
         used = (
             facts.ports | transformer.used_ports | check_clauses(correlation, ports, facts, scope)

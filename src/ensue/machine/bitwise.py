@@ -19,7 +19,7 @@ from ensue.machine.model import Bind, Emit, Fire, Machine, State, Timer, Transit
 from ensue.machine.stepping import Fired, pivot_of
 
 FEW_READERS = 4
-"""Up to how many transitions of an atom looking at each is quicker than asking who is active."""
+"""Up to how many transitions of an atom are looked at one by one, not by the active states."""
 
 FIRINGS_REMEMBERED = 4096
 """How many ways in which branches have fired are remembered."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ensue.machine.determinise import Input, Table, TableState
+from ensue.machine.determinise import Input, MachineTable, TableState
 from ensue.machine.limits import MachineLimits
 from ensue.machine.model import Bind, Emit, Machine, State, Timer
 from ensue.machine.stepping import Fired
@@ -19,7 +19,7 @@ Effects = tuple[Emit | Bind | Fired, ...]
 
 
 @dataclass(frozen=True)
-class Cell:
+class DenseMove:
     """An entry of a table: the next state, the effects, and the timeouts that are started."""
 
     to: int
@@ -33,7 +33,7 @@ class DenseTable:
 
     first: int
     inputs: tuple[Input, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[DenseMove, ...], ...]
     watched: tuple[frozenset[State], ...]
 
 
@@ -52,7 +52,7 @@ def dense_table(
         inputs.append(("atoms", frozenset()))
     inputs += [(switch.kind, switch.label) for switch in machine.switches]
     marks = frozenset(switch.requires for switch in machine.switches)
-    table = Table(machine, budget + 1, (budget + 1) * max(1, len(inputs)))
+    table = MachineTable(machine, budget + 1, (budget + 1) * max(1, len(inputs)))
     numbers: dict[frozenset[State], int] = {table.first.active: 0}
     found: list[TableState] = [table.first]
     rows = []
@@ -65,7 +65,7 @@ def dense_table(
                 if number == budget:
                     return None
                 found.append(move.to)
-            row.append(Cell(number, move.effects, move.started))
+            row.append(DenseMove(number, move.effects, move.started))
         rows.append(tuple(row))
     watched = tuple(state.active & marks for state in found)
     return DenseTable(0, tuple(inputs), tuple(rows), watched)

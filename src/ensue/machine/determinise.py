@@ -20,11 +20,11 @@ class TableState:
     """A set of active states; the moves that are known from it."""
 
     active: frozenset[State]
-    moves: dict[Input, Move] = field(default_factory=dict)
+    moves: dict[Input, MachineMove] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class MachineMove:
     """A move of a table: the next state, the effects, and the timeouts that are started."""
 
     to: TableState
@@ -38,7 +38,7 @@ Input = tuple[str, frozenset[int]] | tuple[str, str]
 SETTLE: Input = ("atoms", frozenset())
 
 
-class Table:
+class MachineTable:
     """A machine as a table that grows with what it is asked. Shared by all runs of the machine."""
 
     def __init__(
@@ -68,11 +68,11 @@ class Table:
         """The states that have been made and kept so far, in the order of their first visit."""
         return tuple(self._states.values())
 
-    def move(self, state: TableState, given: Input) -> Move:
+    def move(self, state: TableState, given: Input) -> MachineMove:
         known = state.moves.get(given)
         return known if known is not None else self._make(state, given)
 
-    def _make(self, state: TableState, given: Input) -> Move:
+    def _make(self, state: TableState, given: Input) -> MachineMove:
         active = dict.fromkeys(state.active, NOW)
         kind, what = given
         if isinstance(what, str):
@@ -86,7 +86,9 @@ class Table:
             taken = self._stepper.take(active, due=what)
         else:
             taken = self._stepper.take(active, atoms=what)
-        move = Move(self._state(frozenset(active)), tuple(taken.effects), tuple(taken.started))
+        move = MachineMove(
+            self._state(frozenset(active)), tuple(taken.effects), tuple(taken.started)
+        )
         # A move is worth keeping only from a state that can be come to again.
         if self._moves_left > 0 and self._states.get(state.active) is state:
             self._moves_left -= 1

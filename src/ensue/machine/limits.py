@@ -1,9 +1,9 @@
 """How large a machine and its table may be: every limit by its name, its value, and what it bounds.
 
 The limits of a text (`nesting`, `ports`, `repetition` and others) are in `ensue.lang.limits`, and
-are checked when it is read. Here are those that only show when a machine is built. `states` refuses
-a machine; the limits of a table refuse nothing: past them a table grows no more, and the machine is
-stepped.
+are checked when it is read. Here are the limits that only show when a machine is built. `states`
+refuses a machine; the limits of a table refuse nothing: past them a table grows no more, and the
+machine is stepped.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class PortAtom:
 
 @dataclass(frozen=True, slots=True)
 class PredicateAtom:
-    """An event, among those that are read, of which a predicate holds."""
+    """An event that is read and of which a predicate holds."""
 
     predicate: Expression
 

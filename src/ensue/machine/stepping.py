@@ -54,7 +54,7 @@ class Stepper:
             for transition in machine.transitions
             if isinstance(transition.input, Timer)
         }
-        self._index = Index(machine) if len(machine.transitions) > small else None
+        self._index = TransitionIndex(machine) if len(machine.transitions) > small else None
 
     def begin(self) -> tuple[Starts, list[Timer]]:
         """The active states at the start, and the timeouts that run from there."""
@@ -131,7 +131,7 @@ class Stepper:
         return True
 
 
-class Index:
+class TransitionIndex:
     """Which transitions a state may enable: by their pivot, the set that is most rarely active."""
 
     def __init__(self, machine: Machine) -> None:

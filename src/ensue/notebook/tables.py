@@ -42,7 +42,7 @@ class EventTable:
 
 
 def table(events: Iterable[Event], rows: int = MOST_ROWS) -> EventTable:
-    """A table of events, such as those that `run.push` or `library.run` give."""
+    """A table of events, such as `run.push` or `library.run` give."""
     return EventTable(list(events), rows)
 
 

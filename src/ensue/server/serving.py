@@ -176,7 +176,7 @@ class Process:
             await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
         app.state.is_ready = False
         linked.cancel()
-        # Streams never end by themselves: those who listen are told to come again.
+        # Streams never end by themselves: their clients are told to come again.
         await self._channels.stop()
         server.should_exit = True
         await serving

@@ -1,11 +1,12 @@
 """The classes of Spark as an archive, so that a local Spark starts sooner.
 
 A process of Spark spends most of its first seconds on reading and checking some ten thousand
-classes. Java can write those that it has used into a file when it ends, and map that file into
-memory when it starts. In comes nothing; out go options for Java: to use the archive, or to make it
-where there is none. It is kept in the cache folder of the user, under a name that its Java and its
-Spark determine. A file that is damaged, half written or of another Java is no archive to Java,
-which then starts without one. Where nothing is to be kept (`ENSUE_CACHE` is empty), none is made.
+classes. Java can write the classes that it has used into a file when it ends, and map that file
+into memory when it starts. In comes nothing; out go options for Java: to use the archive, or to
+make it where there is none. It is kept in the cache folder of the user, under a name that its Java
+and its Spark determine. A file that is damaged, half written or of another Java is no archive to
+Java, which then starts without one. Where nothing is to be kept (`ENSUE_CACHE` is empty), none is
+made.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ensue.errors import UsageError
 from ensue.history.prepared import asks_history
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.checking.feeding import Output, outputs_of
+from ensue.lang.checking.feeding import OutputKind, outputs_of
 from ensue.lang.derived.parts import statements_of
 from ensue.lang.derived.relating import has_timeout
 from ensue.lang.diagnostics import did_you_mean
@@ -81,7 +81,7 @@ class Rule:
             isinstance(each, Timeout) for each in expressions_in(correlation.body)
         )
 
-    def output_types(self) -> Iterator[Output]:
+    def output_types(self) -> Iterator[OutputKind]:
         yield from outputs_of(self.correlation)
 
     @property

@@ -76,9 +76,9 @@ def open_session(settings: Mapping[str, str] | None = None) -> SparkSession:
 
 @contextmanager
 def _java_options() -> Iterator[None]:
-    """Options for the Java that starts, beside those that the user may have set.
+    """Options for the Java that starts, besides options that the user may have set.
 
-    They are for that Java only, and not for those that its workers may start.
+    They are for that Java only, and not for processes that its workers may start.
     """
     added = {"SPARK_SUBMIT_OPTS": archive_options(), "SPARK_LAUNCHER_OPTS": _SHORT_LIVED_JAVA}
     before = {name: os.environ.get(name) for name in added}

@@ -102,7 +102,7 @@ class EmptyHistory:
 
 
 @dataclass
-class Group:
+class AtomGroup:
     """Atoms that are decided together, by their numbers, and what they can come to.
 
     A behaviour goes with the value of `name` that shows it, or with what `is_unknown` knows.
@@ -125,7 +125,7 @@ class _Question:
 
     # --- groups ----------------------------------------------------------------------------------
 
-    def _grouped(self) -> Iterator[Group]:
+    def _grouped(self) -> Iterator[AtomGroup]:
         by_name: dict[Parts, list[int]] = {}
         temporal, concepts, others = [], [], []
         for number, atom in enumerate(self._atoms):
@@ -142,19 +142,19 @@ class _Question:
         yield from self._of_terms(temporal, self._temporal_implies, None)
         yield from self._of_terms(concepts, self._concept_implies, _UNKNOWN)
         for number in others:
-            yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
+            yield AtomGroup((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
-    def _of_name(self, name: Parts, numbers: Sequence[int]) -> Iterator[Group]:
+    def _of_name(self, name: Parts, numbers: Sequence[int]) -> Iterator[AtomGroup]:
         atoms = [self._atoms[each] for each in numbers]
         try:
-            yield Group(tuple(numbers), behaviours_of(name, atoms), name)
+            yield AtomGroup(tuple(numbers), behaviours_of(name, atoms), name)
         except TooManyError:
             for number in numbers:
-                yield Group((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
+                yield AtomGroup((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 
     def _of_terms(
         self, numbers: Sequence[int], implies: Callable[[int, int], bool], shows: Any
-    ) -> Iterator[Group]:
+    ) -> Iterator[AtomGroup]:
         """Terms of which one may imply another; `shows` goes with all of them being false.
 
         Where a publication lacks what terms refer to, all of these are in error.
@@ -163,7 +163,7 @@ class _Question:
             return
         if len(numbers) > MOST_TERMS:
             for number in numbers:
-                yield Group((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN, (ERROR,): _UNKNOWN})
+                yield AtomGroup((number,), {(FALSE,): shows, (TRUE,): _UNKNOWN, (ERROR,): _UNKNOWN})
             return
         referred = [_referred(self._atoms[number].expression) for number in numbers]
         lacking = [each for each in dict.fromkeys(referred) if each is not None]
@@ -180,7 +180,7 @@ class _Question:
                 for ways in product(*can_be):
                     if not any(ways[i] == TRUE and ways[j] == FALSE for i, j in implied):
                         found[ways] = shows if set(ways) == {FALSE} else _UNKNOWN
-        yield Group(tuple(numbers), found)
+        yield AtomGroup(tuple(numbers), found)
 
     def _temporal_implies(self, one: int, other: int) -> bool:
         return term_implies(
@@ -239,7 +239,9 @@ class _Question:
 class _Search:
     """Goes through combinations of behaviours, group by group, while one may be of interest."""
 
-    def __init__(self, groups: Sequence[Group], atoms: int, wanted: Node, refused: Node) -> None:
+    def __init__(
+        self, groups: Sequence[AtomGroup], atoms: int, wanted: Node, refused: Node
+    ) -> None:
         self._groups = sorted(groups, key=lambda each: len(each.behaviours))
         self._known = [ANYTHING] * atoms
         for group in groups:
@@ -290,13 +292,13 @@ class _Unknown:
 _UNKNOWN = _Unknown()
 
 
-def _only_shown(group: Group) -> Group:
+def _only_shown(group: AtomGroup) -> AtomGroup:
     shown = {
         behaviour: value
         for behaviour, value in group.behaviours.items()
         if value is not _UNKNOWN and not is_unknown(value)
     }
-    return Group(group.atoms, shown, group.name)
+    return AtomGroup(group.atoms, shown, group.name)
 
 
 def _name_of(atom: Atom) -> Parts | None:

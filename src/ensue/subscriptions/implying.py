@@ -37,7 +37,7 @@ Covers = Callable[[Expression, Expression], bool]
 _EXACT = 2**53
 """Below it, whole numbers and doubles are equal in Python exactly where they are in CESQL."""
 _WEAKER = {"<": ("<", "<="), ">": (">", ">=")}
-"""By an operator: those that hold of the values for which it does."""
+"""For each operator, the operators that hold wherever it holds."""
 
 
 def conjuncts_of(expression: Expression) -> Iterator[Expression]:

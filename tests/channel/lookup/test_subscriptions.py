@@ -12,7 +12,7 @@ from ensue.channel import all_of, any_of, correlated, want
 from ensue.channel.delivery.conditions import GROUP, matches
 from ensue.channel.lookup import index as index_module
 from ensue.channel.lookup import unfiltered as unfiltered_module
-from ensue.channel.lookup.index import Index
+from ensue.channel.lookup.index import TargetIndex
 from ensue.channel.lookup.wants import Want
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -254,7 +254,7 @@ VALUES = (3, 4, 3.0, "3", "gps", True, None, 2**60, [1], {"x": 1})
 @pytest.mark.parametrize("seed", range(8))
 def test_the_look_up_finds_exactly_whom_asking_everybody_would_find(seed: int) -> None:
     chance = random.Random(seed)
-    index: Index[Named] = Index(LIBRARY.checked.types)
+    index: TargetIndex[Named] = TargetIndex(LIBRARY.checked.types)
     wants: dict[Named, list[Want]] = {}
 
     def drawn() -> list[Want]:
@@ -296,7 +296,7 @@ def test_the_look_up_finds_exactly_whom_asking_everybody_would_find(seed: int) -
 
 def test_event_that_is_wanted_before_and_after_a_change_finds_its_target() -> None:
     """Wants are replaced in one thread while another asks: by predicate, always, by kind."""
-    index: Index[Named] = Index(LIBRARY.checked.types)
+    index: TargetIndex[Named] = TargetIndex(LIBRARY.checked.types)
     target, is_over = Named(1), threading.Event()
     index.put(Named(2), [want("Notify", where=f"SourceID > {number}") for number in range(7, 9)])
     ways = [

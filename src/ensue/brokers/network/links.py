@@ -3,7 +3,8 @@
 A link is one of the event channel's (`ensue.channel.links`): dialled by one side and dialled again
 when it breaks, with a secret or certificates, heartbeats, and events that are kept until they are
 acknowledged. Here a broker takes the place that a channel has there. In the thread of the links it
-is decided who may link; all else is a job of the worker, in the order in which links bring it.
+is decided which brokers may link; all else is a job of the worker, in the order in which links
+bring it.
 
 Within the patience of a link nothing is lost by a break: events are sent again, and each side says
 again what it asks for. Once patience is over, both sides forget each other, events that were kept

@@ -26,7 +26,7 @@ Job = Callable[[], None]
 
 
 class Worker:
-    """Does jobs one by one, in their order. `failures` counts those that raised an exception."""
+    """Does jobs one by one, in their order. `failures` counts jobs that raised an exception."""
 
     def __init__(self, name: str) -> None:
         self.failures = 0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from ensue.channel.delivery.steps import Step
+from ensue.channel.delivery.steps import DeliveryStep
 from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, Want, Wants
 from ensue.channel.policies import Reason
 from ensue.errors import UsageError
@@ -24,7 +24,7 @@ GROUP = "ensue.channel.group"
 
 def step_for(
     wants: Wants, types: TypeSystem, owner: str, now: Callable[[], int] | None = None
-) -> Step:
+) -> DeliveryStep:
     """The step for some wants of the consumer `owner`; `now` tells the time of day, if known."""
     match wants:
         case Want():
@@ -67,7 +67,7 @@ class WantStep:
 class AnyStep:
     """Passes what any part passes, and each event once."""
 
-    def __init__(self, parts: Sequence[Step]) -> None:
+    def __init__(self, parts: Sequence[DeliveryStep]) -> None:
         self._parts = parts
         self.grace = _least(part.grace for part in parts)
 
@@ -90,7 +90,7 @@ class AnyStep:
 class AllStep:
     """Passes one event of type `GROUP` when every part has been satisfied."""
 
-    def __init__(self, parts: Sequence[Step], owner: str) -> None:
+    def __init__(self, parts: Sequence[DeliveryStep], owner: str) -> None:
         self._parts = parts
         self._owner = owner
         self._satisfied: dict[int, Event] = {}

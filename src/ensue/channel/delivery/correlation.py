@@ -34,9 +34,9 @@ _LONG_AGO = -(1 << 62)
 
 
 class CorrelationStep:
-    """A `Step` that runs one correlation, or all correlations of a library.
+    """A `DeliveryStep` that runs one correlation, or all correlations of a library.
 
-    `now` tells the time of day, if the channel goes by it.
+    `now` tells the time of day, if the channel runs on a wall clock.
     """
 
     def __init__(self, wanted: Correlated, now: Callable[[], int] | None) -> None:

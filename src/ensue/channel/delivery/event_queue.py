@@ -16,7 +16,7 @@ import msgspec
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.delivery.steps import Step
+    from ensue.channel.delivery.steps import DeliveryStep
 
 
 class Slot(msgspec.Struct, gc=False):
@@ -29,7 +29,7 @@ class Slot(msgspec.Struct, gc=False):
     event: Event
     arrived: int
     level: int
-    step: Step | None
+    step: DeliveryStep | None
     key: object = None
 
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from ensue.channel.delivery.drops import Drops
 from ensue.channel.delivery.event_queue import EventQueue, Slot
-from ensue.channel.delivery.steps import Guard, Step, StepVersions
+from ensue.channel.delivery.steps import DeliveryStep, Guard, StepVersions
 from ensue.channel.delivery.waiters import Waiters, Wake
 from ensue.channel.policies import Block, Disconnect, DropOldest, Quality, Reason, conflation_key
 from ensue.channel.timing.clock import Clock, DurationLike, microseconds_in
@@ -57,7 +57,7 @@ class Mailbox(ABC):
         call: Call | None,
         quality: Quality,
         context: MailboxContext,
-        step: Step | None,
+        step: DeliveryStep | None,
     ) -> None:
         self.name = name
         self.number = number
@@ -111,7 +111,7 @@ class Mailbox(ABC):
             # The receiver is scheduled under its old priority.
             self.schedule()
 
-    def change_step(self, step: Step | None, guard: Guard | None) -> None:
+    def change_step(self, step: DeliveryStep | None, guard: Guard | None) -> None:
         """Use a new step for events queued from now on; the old step still reads those waiting."""
         with self._lock:
             self._enqueue_outputs(self._steps.replace(step, guard))
@@ -247,12 +247,12 @@ class Mailbox(ABC):
             self.schedule()
 
     def finish(self) -> None:
-        """Accept no more events; those that wait can still be pulled."""
+        """Accept no more events; waiting events can still be pulled."""
         with self._lock:
             self._set_state("finished")
 
     def disconnect(self, reason: Reason = Reason.DISCONNECTED) -> int:
-        """Accept no more events and drop those that wait; returns how many were dropped."""
+        """Accept no more events and drop the waiting ones; returns how many were dropped."""
         with self._lock:
             count = self._disconnect(reason)
         self._drops.report()

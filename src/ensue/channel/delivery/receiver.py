@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ensue.channel.delivery.event_queue import Slot
 from ensue.channel.delivery.mailbox import Call, Mailbox
-from ensue.channel.delivery.steps import Step
+from ensue.channel.delivery.steps import DeliveryStep
 from ensue.channel.figures.values import ConsumerFigures, LaxityMeter
 from ensue.channel.policies import Quality, Reason
 from ensue.channel.timing.clock import Clock
@@ -29,7 +29,7 @@ from ensue.events.event import Event
 from ensue.events.times import parse_time
 
 if TYPE_CHECKING:
-    from ensue.channel.timing.timeouts import Alarm
+    from ensue.channel.timing.timeouts import TickAlarm
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,12 @@ class Receiver(Mailbox):
         call: Call | None,
         quality: Quality,
         context: ChannelContext,
-        step: Step | None,
+        step: DeliveryStep | None,
     ) -> None:
         super().__init__(name, number, call, quality, context, step)
         self.context: ChannelContext = context
         self.is_coroutine = call is not None and is_coroutine(call)
-        self.alarm: Alarm | None = None
+        self.alarm: TickAlarm | None = None
         self.scheduled_key: tuple[int, ...] | None = None
         self.failures = 0
         self.laxity = LaxityMeter()
@@ -188,7 +188,7 @@ class Receiver(Mailbox):
         self._run_step(slot.step, slot)
         return None
 
-    def _run_step(self, step: Step, slot: Slot) -> None:
+    def _run_step(self, step: DeliveryStep, slot: Slot) -> None:
         event, is_tick = slot.event, type(slot.event) is Tick
         failure: BaseException | None = None
         passed: Sequence[Event] = ()

@@ -15,7 +15,7 @@ from ensue.channel.policies import Reason
 from ensue.events.event import Event
 
 
-class Step(Protocol):
+class DeliveryStep(Protocol):
     """Decides what a consumer is called with. Methods return the events to deliver."""
 
     def read(self, event: Event) -> Sequence[Event]: ...
@@ -49,13 +49,13 @@ Used only where the present wants need no step."""
 class StepVersions:
     """The present step of a receiver, and replaced steps that still have queued events to read."""
 
-    def __init__(self, step: Step | None) -> None:
+    def __init__(self, step: DeliveryStep | None) -> None:
         self.step = step
         self.guard: Guard | None = None
         self._unread: dict[int, int] = {}
-        self._ending: dict[int, Step] = {}
+        self._ending: dict[int, DeliveryStep] = {}
 
-    def replace(self, step: Step | None, guard: Guard | None) -> Sequence[Event]:
+    def replace(self, step: DeliveryStep | None, guard: Guard | None) -> Sequence[Event]:
         """Make another step the present one. Returns the last outputs of the old one if it ends."""
         old, self.step = self.step, step
         self.guard = guard
@@ -64,18 +64,18 @@ class StepVersions:
         self._ending[id(old)] = old
         return () if self._unread.get(id(old)) else self._finish(old)
 
-    def queued(self, step: Step) -> None:
+    def queued(self, step: DeliveryStep) -> None:
         """Count an event that waits to be read by a step."""
         self._unread[id(step)] = self._unread.get(id(step), 0) + 1
 
-    def done(self, step: Step) -> Sequence[Event]:
+    def done(self, step: DeliveryStep) -> Sequence[Event]:
         """Count an event as read or dropped. Returns the last outputs of the step if it ends."""
         self._unread[id(step)] -= 1
         if self._unread[id(step)] or id(step) not in self._ending:
             return ()
         return self._finish(step)
 
-    def _finish(self, step: Step) -> Sequence[Event]:
+    def _finish(self, step: DeliveryStep) -> Sequence[Event]:
         del self._ending[id(step)]
         self._unread.pop(id(step), None)
         return step.finish()

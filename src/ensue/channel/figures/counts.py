@@ -80,7 +80,7 @@ class ChannelCounts:
     ) -> Figures:
         """The figures of a channel.
 
-        `unmade` counts events that quenched suppliers did not create, `unsent` those that links
+        `unmade` counts events that quenched suppliers did not create, `unsent` events that links
         could not carry.
         """
         consumers = {each.name: each.figures() for each in receivers}

@@ -32,8 +32,8 @@ class ConsumerFigures:
     """Counts of one consumer.
 
     `read` counts events that the consumer's step (a group, a Python test, a correlation) has read,
-    and `made` those that the step put out. Always: wanted + made = delivered + read + waiting +
-    dropped.
+    and `made` the events that the step put out. Always: wanted + made = delivered + read + waiting
+    + dropped.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ConsumerFigures:
 class Figures:
     """Counts of a channel and its consumers at one moment.
 
-    `wanted`, `read` and `made` are sums over consumers, those that have left included.
+    `wanted`, `read` and `made` are sums over consumers, disconnected consumers included.
     """
 
     published: int

@@ -37,7 +37,7 @@ from ensue.channel.links.messages import (
     within_reading,
 )
 from ensue.channel.links.routes import PendingRoutes, Routes
-from ensue.channel.lookup.index import Index
+from ensue.channel.lookup.index import TargetIndex
 from ensue.channel.policies import Reason
 from ensue.errors import EnsueError
 from ensue.events.event import Event
@@ -63,7 +63,7 @@ class RemoteChannel:
 
 
 class Departure(NamedTuple):
-    """An event that was published: the links it leaves by, and those that have no room for it."""
+    """An event that was published: the links it leaves by, and the links without room for it."""
 
     links: Sequence[Link]
     blocked: Sequence[Blocked]
@@ -86,7 +86,7 @@ class Federation:
 
             links = LINKS
         self.id = f"{channel.name}#{links.entropy(6).hex()}"
-        self.remote: Index[RemoteChannel] = Index(channel.types)
+        self.remote: TargetIndex[RemoteChannel] = TargetIndex(channel.types)
         self.addressed = 0
         self.sent = 0
         self.received = 0
@@ -211,7 +211,7 @@ class Federation:
         return self._counts.repeated
 
     def links_to(self, neighbour: str) -> tuple[Link, ...]:
-        """The link to a neighbour that is in use, and those that stand by."""
+        """The link to a neighbour that is in use, and the links that stand by."""
         with self._lock:
             return self._routes.links_to(neighbour)
 

@@ -1,11 +1,11 @@
-"""How two ends of a connection find out who the other is, before anything else is said.
+"""The handshake: each end of a connection proves its identity before any other message.
 
     caller    Hello(nonce)                       nothing of itself yet
     listener  Challenge(nonce, proof)            it knows the secret
     caller    Introduction(channel, ..., proof)  so does the caller
     listener  Introduction(channel, ..., proof)  the session begins
 
-A proof is an HMAC-SHA256 by the shared secret over both nonces, the role and what is said, so that
+A proof is an HMAC-SHA256 by the shared secret over both nonces, the role and the message, so that
 none can be replayed, turned round or altered. Without a secret proofs are empty; certificates are
 then checked by TLS before. With certificates, the name of the channel (its id up to `#`) has to be
 one of the names in the certificate, secret or not. In come frames, out go frames; bytes are moved

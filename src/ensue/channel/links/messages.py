@@ -84,10 +84,10 @@ class Spoken(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Statement(msgspec.Struct, frozen=True, tag="statement", array_like=True):
-    """What a broker says for its side of a link: what has changed or, where complete, all of it.
+    """The filters that a broker sends over a link: the changes or, where complete, all of them.
 
-    All of it may take several statements, of which each but the last `goes_on`. `advertised` says
-    whether the broker goes by advertisements.
+    All filters may take several statements, of which each but the last `goes_on`. `advertised` says
+    whether the broker uses advertisements.
     """
 
     advertised: bool

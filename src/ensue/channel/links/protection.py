@@ -24,8 +24,9 @@ SHORTEST_SECRET = 16
 class Protection:
     """How the other end of a link is checked.
 
-    `secret` is known to both ends. `certificate` and `key` are this end's own, and `authority`
-    those that may have signed the other end's, each as a file in PEM form; all three together.
+    `secret` is known to both ends. `certificate` and `key` are this end's own, and `authority` the
+    authorities that may have signed the other end's, each as a file in PEM form; all three
+    together.
     """
 
     secret: bytes | str | None = None

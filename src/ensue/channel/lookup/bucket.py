@@ -1,9 +1,9 @@
 """The wants for events of one type and source: targets without a predicate, and predicates.
 
 A predicate that several targets share is asked once. From two predicates on they are in the index
-that subscriptions have too (`ensue.lang.matching`), so that an event visits only those that it may
-satisfy. A single one is evaluated: the index brings compiled loops with it, which take a
-second to load, and gains microseconds where there is next to nothing to look up.
+that subscriptions have too (`ensue.lang.matching`), so that an event visits only predicates that it
+may satisfy. A single one is evaluated: the index brings compiled loops with it, which take a second
+to load, and gains microseconds where there is next to nothing to look up.
 """
 
 from __future__ import annotations

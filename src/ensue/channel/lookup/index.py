@@ -25,7 +25,7 @@ KINDS_KEPT = 100_000
 """How many plans are kept: a source may be a device, of which there are many."""
 
 
-class Index(Generic[Target]):
+class TargetIndex(Generic[Target]):
     """A `Lookup` by type, source and predicate."""
 
     def __init__(self, types: TypeSystem) -> None:
@@ -49,7 +49,8 @@ class Index(Generic[Target]):
                     self._sources_of[each.type] = self._sources_of.get(each.type, 0) + 1
                 self._buckets[kind].add(target, each.where)
             # Old wants go once plans with the new ones are asked for: so an event that is wanted
-            # before and after finds the target. Who has asked an old plan meanwhile asks again.
+            # before and after finds the target. A thread that has asked an old plan meanwhile asks
+            # again.
             self._clear_plans()
             kept = {(each.type, each.source, each.where) for each in given}
             self._drop(target, before, kept)
@@ -62,7 +63,7 @@ class Index(Generic[Target]):
 
     def _clear_plans(self) -> None:
         # New dictionaries: a plan computed meanwhile from old wants must not enter the new ones.
-        self._plans: dict[tuple[str, str], Plan[Target]] = {}
+        self._plans: dict[tuple[str, str], TargetPlan[Target]] = {}
         self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
 
     def _drop(self, target: Target, wants: Iterable[Want], kept: Collection[object]) -> None:
@@ -100,14 +101,14 @@ class Index(Generic[Target]):
             return any(self._sources_of.get(each) for each in lineage)
         return any((each, s) in self._buckets for each in lineage for s in (source, None))
 
-    def _plan(self, type_: str, source: str) -> Plan[Target]:
+    def _plan(self, type_: str, source: str) -> TargetPlan[Target]:
         with self._lock:
             kinds = [
                 (each, origin)
                 for each in (*self._types.lineage(type_), None)
                 for origin in (source, None)
             ]
-            plan = Plan([self._buckets[kind] for kind in kinds if kind in self._buckets])
+            plan = TargetPlan([self._buckets[kind] for kind in kinds if kind in self._buckets])
             if len(self._plans) >= KINDS_KEPT:
                 self._clear_plans()
             self._plans[(type_, source)] = plan
@@ -116,7 +117,7 @@ class Index(Generic[Target]):
             return plan
 
 
-class Plan(Generic[Target]):
+class TargetPlan(Generic[Target]):
     """The targets of events of one type and source: some always, others by a predicate."""
 
     def __init__(self, buckets: Sequence[Bucket[Target]]) -> None:

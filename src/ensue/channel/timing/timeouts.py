@@ -48,17 +48,17 @@ class Timeouts:
         kind: Literal["interval", "deadline"],
         period: DurationLike,
         name: str,
-    ) -> Timer:
-        return Timer(self, receiver, kind, microseconds_in(period, at_least=1), name)
+    ) -> ConsumerTimer:
+        return ConsumerTimer(self, receiver, kind, microseconds_in(period, at_least=1), name)
 
-    def alarm(self, receiver: TimedReceiver, grace: int) -> Alarm:
-        return Alarm(self, receiver, grace)
+    def alarm(self, receiver: TimedReceiver, grace: int) -> TickAlarm:
+        return TickAlarm(self, receiver, grace)
 
     def close(self) -> None:
         self.clock.release(self.callouts)
 
 
-class Timer:
+class ConsumerTimer:
     """One timeout of one consumer, until `cancel`."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Timer:
         self._receiver.offer_timeout(event)
 
 
-class Alarm:
+class TickAlarm:
     """Sends a tick to a receiver when the next timer of its step is due."""
 
     def __init__(self, timeouts: Timeouts, receiver: TimedReceiver, grace: int) -> None:

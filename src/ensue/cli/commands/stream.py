@@ -2,7 +2,7 @@
 
 The files of the rules are looked at while it runs. When they change, the query is stopped and
 started again from its checkpoint with the new rules, in the same session; rules with mistakes are
-told, and those that run go on.
+told, and the running rules go on.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> Non
 
 
 def _look(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
-    """Take up rules that have changed, or say why not and leave those that run."""
+    """Take up rules that have changed, or say why not and keep the running rules."""
     before = {each.name: each for each in running.library.correlations}
     try:
         if not watched.have_changed():

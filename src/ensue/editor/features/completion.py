@@ -31,7 +31,7 @@ from ensue.lang.parsing import cutting
 _HERE = "name_to_complete"
 _WORD = re.compile(r"[A-Za-z_]\w*\Z")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?[ \t]*\Z")
-# Comments and texts; those that are still open at the end have a group.
+# Comments and texts; one that is still open at the end has a group.
 _QUOTED = re.compile(
     r"""(?P<line>//[^\n]*)|/\*[\s\S]*?\*/|(?P<block>/\*[\s\S]*)"""
     r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|(?P<text>["'](?:\\.|[^\n])*)"""

@@ -94,7 +94,7 @@ def _refuse_changed_meaning(
     after = _with_edits(project, renamed)
     for path in renamed:
         before = Counter(_messages(project, path))
-        # What is said about the old name will be said about the new one.
+        # Findings about the old name will be made about the new one.
         told = Counter(
             (code, _as_before(text, symbols, name)) for code, text in _messages(after, path)
         )

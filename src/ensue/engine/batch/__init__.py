@@ -4,8 +4,9 @@ For many events at once: a table in a file, a query, a partition of a larger job
 types, predicates and keys over whole columns; rules run in the cells of `ensue.engine.core`, one by
 one (`single`) or all that share a key in one pass (`many`); `output` makes the outputs of all
 firings of one statement at once; `kernels` has the compiled loops of input and output; `saved` is
-the state as bytes. What has no form in columns runs event by event (`single.by_event`), and the
-engine says which correlations those are. It answers as the other engines do, order included.
+the state as bytes. Correlations that have no form in columns run event by event
+(`single.by_event`); `BatchEngine.paths` names them. Outputs and their order are those of the other
+engines.
 """
 
 from __future__ import annotations

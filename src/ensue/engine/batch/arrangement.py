@@ -1,9 +1,10 @@
 """How the correlations of a library run in batches: which in a group, and which alone.
 
-In comes a library; out go its correlations, each as what it runs as. Rules of one company go
-through a batch together (`many.group`), rules with timers even one by itself. A rule without
-company, that feeds others or is fed runs alone, in columns (`single.correlation`) or event by event
-(`single.by_event`). A member can leave its group, and goes on alone from the state it had there.
+In comes a library; out goes, for each correlation, the object that runs it. Rules of one company go
+through a batch together (`many.group`); a rule with timers is a group even by itself. A rule that
+has no company, feeds another rule or is fed by one runs alone, in columns (`single.correlation`) or
+event by event (`single.by_event`). A member can leave its group, and goes on alone from the state
+it had there.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Running = ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member
 class Arrangement:
     """How the correlations of one library run: groups of rules, and rules alone.
 
-    `running` has what each correlation runs as, by name, in the order of the library.
+    `running` has the object that runs each correlation, by name, in the order of the library.
     """
 
     def __init__(self, library: CheckedLibrary, depth: int, counts: Counts) -> None:

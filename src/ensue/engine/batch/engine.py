@@ -94,7 +94,7 @@ class BatchEngine:
 
     @property
     def correlations(self) -> dict[str, Running]:
-        """What each correlation runs as, in the order of the library."""
+        """The object that runs each correlation, by name, in the order of the library."""
         return self._arranged.running
 
     @property
@@ -375,7 +375,7 @@ class BatchEngine:
             self._sweep(self.clock)
 
     def _sweep(self, clock: int) -> None:
-        # Keys keep their numbers as long as a run goes on, also those that hold nothing.
+        # Keys keep their numbers as long as a run goes on, also keys that hold nothing.
         before, states = self._key_count(), self._states()
         self._set_up(self._library)
         self._take_over(states)

@@ -2,7 +2,7 @@
 
 In come rows in the order of their times, and the time that the clock has reached; out go outputs,
 each with its place in the order of the stream. Groups read first, for no rule of a group feeds
-another. A rule that cannot go on as it runs goes on in another way at the same row
+another. A rule that has to leave its group, or to leave columns, goes on from the same row
 (`arrangement`). The engine cuts a stream into batches, and `output.columns` puts outputs into their
 order.
 """
@@ -20,7 +20,7 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.many.group import CellGroup, Member
 from ensue.engine.batch.output.columns import Made, MadeInTurn, Output
 from ensue.engine.batch.output.order import (
-    Places,
+    OutputPlaces,
     Positions,
     Roots,
     depth_of,
@@ -34,7 +34,7 @@ from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.counts import Counts
 from ensue.lang.checked import CheckedLibrary
 
-_NOWHERE = Places(np.empty(0, np.int64), np.empty(0, np.int64))
+_NOWHERE = OutputPlaces(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class OrderedPass:
@@ -102,7 +102,7 @@ class OrderedPass:
         return made, read, running.is_timed
 
     def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
-        """The outputs of a group. `own` gets the rows that members which left it have read."""
+        """The outputs of a group. `own` gets how many rows each member has read that has left."""
         found: list[tuple[MadeInTurn, Roots | int]] = []
         done = 0
         while True:
@@ -124,7 +124,7 @@ class OrderedPass:
 
     def _places_in_group(
         self, group: CellGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
-    ) -> Positions | Places:
+    ) -> Positions | OutputPlaces:
         if self.is_linked:
             positions = rows.segment(False).positions
             numbers = group.numbers[made.rules]
@@ -132,8 +132,8 @@ class OrderedPass:
                 return output_positions(positions[made.at + roots], numbers)
             return output_positions(roots.positions(positions), numbers)
         if isinstance(roots, int):
-            return Places.of_rows(made.at + roots, group.numbers[made.rules])
-        return Places.of_roots(roots, rows.batch.times)
+            return OutputPlaces.of_rows(made.at + roots, group.numbers[made.rules])
+        return OutputPlaces.of_roots(roots, rows.batch.times)
 
 
 def _read(
@@ -178,8 +178,8 @@ class _Rows:
         whole = self._in_stream if is_timed or self._is_linked else self._by_number
         return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
 
-    def places(self, read: Positions, number: int, is_timed: bool) -> Places:
+    def places(self, read: Positions, number: int, is_timed: bool) -> OutputPlaces:
         """The places of outputs, from the readings that made them; no correlation feeds another."""
         if is_timed:
-            return Places.of_positions(read, number, self._first, self.batch.times)
-        return Places.of_rows(read[:, 0], number)
+            return OutputPlaces.of_positions(read, number, self._first, self.batch.times)
+        return OutputPlaces.of_rows(read[:, 0], number)

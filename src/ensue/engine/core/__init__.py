@@ -5,6 +5,6 @@ of `bit_table` or, with a window, `window_table`; `timer_table` and `effects` sa
 and puts out). Tables of many rules are packed into one array (`packed`), and what a rule holds
 under a key is a *cell* (`cells`), which one inlined step moves (`stepping`), driven by a column of
 one rule, by events that visit many rules, or by a clock. `shapes` says which rules share a table
-and a pass; `patience` when a table is left. `instances` runs one rule event by event in Python;
+and a pass. `instances` runs one rule event by event in Python;
 `saved` is the state of such rules as plain data. Nothing here knows an engine.
 """

@@ -7,11 +7,11 @@ is worked out differs (`ensue.machine.bitwise`), for a hundred rules have thousa
 from __future__ import annotations
 
 from ensue.machine.bitwise import BitStepper, bits_of, numbers_in
-from ensue.machine.determinise import Input, Move, Table, TableState
+from ensue.machine.determinise import Input, MachineMove, MachineTable, TableState
 from ensue.machine.model import Bind, Machine
 
 
-class BitTable(Table):
+class BitTable(MachineTable):
     def __init__(self, machine: Machine, states: int) -> None:
         self._stepping = BitStepper(machine)
         self._bits: dict[TableState, int] = {}
@@ -19,7 +19,7 @@ class BitTable(Table):
         self._atoms: dict[frozenset[int], int] = {}
         super().__init__(machine, states)
 
-    def _make(self, state: TableState, given: Input) -> Move:
+    def _make(self, state: TableState, given: Input) -> MachineMove:
         kind, what = given
         if isinstance(what, str):
             return super()._make(state, given)
@@ -39,4 +39,4 @@ class BitTable(Table):
             to = self._by_bits[taken.active] = self._state(frozenset(numbers_in(taken.active)))
             self._bits[to] = taken.active
         binds = [Bind(place) for place in taken.binds]
-        return Move(to, (*binds, *taken.effects), taken.started)
+        return MachineMove(to, (*binds, *taken.effects), taken.started)

@@ -23,7 +23,7 @@ from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, taller
 from ensue.engine.core.packed import CELL, DUE, LAST_READ, NEXT_DUE, TIMED, WINDOW, PackedTables
 from ensue.engine.core.rule_table import NOT_STARTED, NOWHERE, RuleTable
-from ensue.engine.core.stepping.arrays import CellArrays, Fired
+from ensue.engine.core.stepping.arrays import CellArrays, FiringArrays
 from ensue.engine.core.stepping.visits import drop_expired
 from ensue.engine.core.window_table import ALWAYS
 from ensue.machine.model import Machine
@@ -320,7 +320,7 @@ class FiringRoom:
     """Arrays that drivers write firings to; `timed` ones with the time, start and key of each."""
 
     def __init__(self, size: int, slots: int, timed: bool = False) -> None:
-        self.arrays = Fired(
+        self.arrays = FiringArrays(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
             np.empty(size, np.int64),
@@ -333,8 +333,8 @@ class FiringRoom:
         size = 2 * len(held.rows) + 1024
         rows, rules, actions, slots = (taller(each, size) for each in held[:4])
         when = taller(held.when, size) if len(held.when) else held.when
-        self.arrays = Fired(rows, rules, actions, slots, when)
+        self.arrays = FiringArrays(rows, rules, actions, slots, when)
 
-    def written(self, fired: int) -> Fired:
+    def written(self, fired: int) -> FiringArrays:
         """The firings that are there, in the order in which they were written."""
-        return Fired(*(each[:fired] for each in self.arrays))
+        return FiringArrays(*(each[:fired] for each in self.arrays))

@@ -17,7 +17,7 @@ from ensue.engine.ports import Reading
 from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation, FilterCorrelation, PushNew
-from ensue.machine.determinise import SETTLE, Move, Table, TableState
+from ensue.machine.determinise import SETTLE, MachineMove, MachineTable, TableState
 from ensue.machine.model import Bind, Branch, Emit, Machine, Timer
 from ensue.machine.stepping import Fired
 
@@ -115,7 +115,7 @@ class FilterActions:
         self._machine = machine
         self._ports = {place: port for b in machine.branches for place, port, _ in b.places}
 
-    def entry(self, table: Table, state: TableState | None, atoms: frozenset[int]) -> Entry:
+    def entry(self, table: MachineTable, state: TableState | None, atoms: frozenset[int]) -> Entry:
         """The entry for an event; `state` is None for the event that starts a key."""
         given: Any = ("atoms", atoms)
         move = None if state is None else table.move(state, given)
@@ -169,7 +169,7 @@ class FilterActions:
         return Shape(",".join(sorted(set(labels))), bound)
 
 
-def _bound(move: Move) -> frozenset[int]:
+def _bound(move: MachineMove) -> frozenset[int]:
     return frozenset(each.place for each in move.effects if isinstance(each, Bind))
 
 
@@ -182,7 +182,7 @@ class EclActions:
 
     def entry(
         self,
-        table: Table,
+        table: MachineTable,
         state: TableState | None,
         atoms: frozenset[int],
         due: frozenset[int] = frozenset(),
@@ -208,7 +208,7 @@ class EclActions:
 class _TableLabels:
     """The labels of a key that is in a state of a table."""
 
-    def __init__(self, table: Table, state: TableState) -> None:
+    def __init__(self, table: MachineTable, state: TableState) -> None:
         self.state = state
         self.changed = False
         self._table = table

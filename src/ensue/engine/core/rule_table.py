@@ -297,5 +297,5 @@ class Patience:
         self.events = 0
 
     def is_over(self, table: RuleTable, more: int) -> bool:
-        """Asked when so many events have been read on top of those that were counted before."""
+        """Whether the table has grown too much, `more` events after the last that was counted."""
         return table.moves_made > self.free + (self.events + more) // self._events_a_move

@@ -5,8 +5,9 @@ machine that is a timeout. Which timers run follows from the state of the table 
 an entry of the table says which are set anew, each to its own duration from that moment. The firing
 of a port is a symbol of its own, and so is each set of timeouts that are due together.
 
-What a predicate says of the firing of a timer may depend on its time alone; `why_not_in_columns`
-refuses those, and more timers than a word has bits.
+Whether a predicate holds for the firing of a timer may depend on the time of the firing;
+`why_not_in_columns` refuses rules with such a predicate, and rules with more timers than a word has
+bits.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ensue.machine.determinise import Input, Move, Table, TableState
+from ensue.machine.determinise import Input, MachineMove, MachineTable, TableState
 from ensue.machine.model import Machine, State
 from ensue.machine.stepping import NOW, Starts, Stepper, Taken
 
@@ -63,7 +63,7 @@ class OrderedState(TableState):
         return OrderedState.of(held, tuple(kept))
 
 
-class OrderedTable(Table):
+class OrderedTable(MachineTable):
     """The moves of a machine with a window. All that a state holds lies inside of it."""
 
     def __init__(self, machine: Machine) -> None:
@@ -72,7 +72,7 @@ class OrderedTable(Table):
         self._ranked = Stepper(replace(machine, window=ENDLESS))
         self.first = OrderedState.of(dict.fromkeys(machine.initial, ALWAYS), ())
 
-    def _make(self, state: TableState, given: Input) -> Move:
+    def _make(self, state: TableState, given: Input) -> MachineMove:
         assert isinstance(state, OrderedState)
         ranks: dict[int, float] = {at: float(rank) for rank, at in enumerate(state.order)}
         present = float(len(ranks))
@@ -90,7 +90,7 @@ class OrderedTable(Table):
             taken = self._ranked.take(active, atoms=what, now=present)
         places = {rank: at for at, rank in ranks.items()}
         registers = {each: places[rank] for each, rank in active.items()}
-        return Move(OrderedState.of(registers, state.order), tuple(taken.effects), ())
+        return MachineMove(OrderedState.of(registers, state.order), tuple(taken.effects), ())
 
 
 def settled_state(state: TableState) -> tuple[TableState, int]:

@@ -191,8 +191,8 @@ def _latest_look(branch: BranchMemory, start: int) -> _Look:
 def matched_by(branch: BranchMemory, start: Place, first: bool) -> list[tuple[str, Reading]]:
     """What completes a branch that matches: ports and their readings, in the order of reading.
 
-    Many of the events may do. Told are those that ports stand for: with `first` the earliest ones,
-    else the latest beginning from which the branch still matches.
+    Several choices of events may match. Chosen are the events that ports are bound to: with `first`
+    the earliest, else the events after the latest beginning from which the branch still matches.
     """
     begin = int(start)
     if not first:
@@ -291,7 +291,7 @@ def _in_turn(branch: BranchMemory, parts: Sequence[Filter], start: Place) -> _Lo
             then = f"`{' ; '.join(print_filter(each) for each in coming[:4])}`"
             if all(each == coming[0] for each in coming):
                 if part == coming[0] and not look.done:
-                    # Nothing of this round has come: it is one of those that are left.
+                    # Nothing of this round has come: it is among the rounds still to come.
                     words = f"{len(coming) + 1} times `{print_filter(part)}`"
                     return _Look(NEVER, tuple(done), Waits(words, look.waits.ports))
                 if len(coming) > 2:

@@ -2,10 +2,10 @@
 
 For each reading:
 
-1. Every branch reads it. Those that now match trigger, and forget what they remembered.
-2. The transformer runs once for each of them, from left to right.
-3. What the cases aborted may have completed other branches: those trigger at once, by the same
-   event, and the transformer runs for them; and so on until none does.
+1. Every branch reads it. Branches that now match trigger, and forget what they remembered.
+2. The transformer runs once for each triggered branch, from left to right.
+3. What the cases aborted may have completed other branches: these trigger at once, by the same
+   event, and the transformer runs for each of them; and so on until no branch triggers.
 
 A rule that relates events aborts nothing. A branch of it triggers at a reading that takes part in a
 match, if `having` holds; then `keep` says what it forgets. After that `unless` does. Its timeouts

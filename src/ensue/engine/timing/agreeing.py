@@ -39,7 +39,7 @@ def end_of_tomorrow() -> int:
 class Dissent(msgspec.Struct, array_like=True):
     """Events that are too far ahead of a stream and agree with each other.
 
-    `latest` is the latest time of them, `votes` how many they are, less those that were read since.
+    `latest` is their latest time, `votes` their number less the events that were read since.
     `read` is the number of events that the stream had read at the last vote, and `begun` the number
     at which its clock began.
     """

@@ -1,9 +1,9 @@
 """Puts a stream in order: events may come out of order within an allowed lateness.
 
-In come events as they arrive; out come those that nothing earlier can precede any more, by time and
-then by arrival. An event older than (the latest time so far - the lateness) comes too late, and one
-further ahead of that time than the clock may jump (`jumps`) comes too early: both are handed back
-as such, never dropped. Where enough events agree on a later time, the clock begins anew
+In come events as they arrive; out come the events that no earlier one can precede any more, by time
+and then by arrival. An event older than (the latest time so far - the lateness) comes too late, and
+one further ahead of that time than the clock may jump (`jumps`) comes too early: both are handed
+back as such, never dropped. Where enough events agree on a later time, the clock begins anew
 (`agreeing`).
 """
 

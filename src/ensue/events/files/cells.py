@@ -188,7 +188,7 @@ class CellChunks:
         return self._chunk(cells, source, doubtful)
 
     def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
-        """Number the rows; and those that are records at all, if not every one is."""
+        """Number the rows; also says which rows are records, if not every one is."""
         counted = np.ones(len(source.begins), np.bool_)
         kept = np.ones(len(source.begins), np.bool_)
         for row in np.flatnonzero(flagged == 2).tolist():
@@ -249,8 +249,8 @@ class CellChunks:
                 assert known is not None
                 assert known.type is not None
                 typed = each.typed(known.type, mapping.zone)
-            # In a row whose type does not declare it, a cell is text. Of an event whose type nobody
-            # declares, no rule asks for anything.
+            # In a row whose type does not declare it, a cell is text. Of an event whose type is not
+            # declared, no rule asks for anything.
             others = False if known is None else each.present & ~known.by[codes]
             doubtful |= (typed.unread | others) & is_known if unit is None else typed.unread
             columns[name] = typed.column

@@ -135,7 +135,7 @@ class LineChunks:
             yield from in_lines(block, most)
 
     def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
-        """The lines of a block; `numbers` stand in for ids, if not those that follow."""
+        """The lines of a block; `numbers` stand in for ids, by default the numbers that follow."""
         return self._made(self._scan(block), numbers)
 
     def _scan(self, block: bytes) -> _Scanned:

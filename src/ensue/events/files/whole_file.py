@@ -88,7 +88,7 @@ class WholeFile:
 
 
 class _Opened(io.FileIO):
-    """A file that is written to as it is. Who named a pipe is told if its reader leaves early."""
+    """A file that is written to as it is. A broken pipe is reported if the user has named it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")

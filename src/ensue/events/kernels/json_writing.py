@@ -1,6 +1,6 @@
 """JSON written in columns: texts with their escapes, times, and lines put together of parts.
 
-In come columns; out go bytes and where each text begins. The bytes are those that `cloudevents`
+In come columns; out go bytes and where each text begins. The bytes are the ones that `cloudevents`
 writes for the same values, one event at a time.
 """
 

@@ -110,7 +110,7 @@ class Content(NamedTuple):
 
 
 def content_of(name: str, head: bytes, given: Given) -> Content:
-    """What a file holds, by its name and its first bytes, unpacked; what was said goes first.
+    """What a file holds, by its name and its first bytes, unpacked; a given format goes first.
 
     Raises `UsageError` for text that is no UTF-8, and for a first line of Excel's own.
     """

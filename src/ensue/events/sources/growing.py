@@ -106,7 +106,7 @@ def identity_of(path: str) -> tuple[int, int]:
 
 
 class GrowingPipe:
-    """A pipe, a terminal or the standard input, which ends when nobody writes to it any more."""
+    """A pipe, a terminal or the standard input, which ends when its last writer has closed it."""
 
     def __init__(self, path: str, file: BinaryIO) -> None:
         self.path = path

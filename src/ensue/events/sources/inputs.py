@@ -112,14 +112,14 @@ def open_inputs(
 
 
 def inputs_of(paths: Sequence[str], given: Given) -> list[Input]:
-    """As `open_inputs`, by what was said and has been checked."""
+    """As `open_inputs`, by options that have been checked."""
     inputs = [_input(each, given) for each in find_files(paths, given.format)]
     check_cells(given, [each.format for each in inputs])
     return inputs
 
 
 def with_content(inputs: Sequence[Input]) -> Sequence[Input]:
-    """Of several files, those that are not empty; one by itself is for its reader to judge."""
+    """Of several files, the files that are not empty; a single file is for its reader to judge."""
     return [each for each in inputs if each.size != 0] or inputs[:1]
 
 

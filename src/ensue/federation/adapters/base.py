@@ -82,7 +82,7 @@ class ProtectedOptions(Options, frozen=True, kw_only=True):
         return context
 
     def server_context(self) -> ssl.SSLContext | None:
-        """TLS for others who connect to the gateway; None without a certificate of its own."""
+        """TLS for clients that connect to the gateway; None without a certificate of its own."""
         if self.certificate is None:
             return None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,4 +1,4 @@
-"""What a driver hands over by callbacks, in lists for those who wait for it."""
+"""Messages that a driver hands over by callbacks, in lists for waiting coroutines."""
 
 from __future__ import annotations
 

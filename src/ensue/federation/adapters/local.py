@@ -1,6 +1,6 @@
 """Services that are objects of this process: channels and brokers, found by name.
 
-A program hands its own over with `provide`; a name that nobody has provided gets a new one. Events
+A program hands its own over with `provide`; a name that was not provided gets a new one. Events
 in transit and control messages do not go over the object itself, whose clients would see them, but
 beside it, over a service in memory of the same name.
 """
@@ -28,7 +28,7 @@ def provide(name: str, service: Any) -> None:
 
 
 def provided(name: str, kind: type, make: Callable[[str], Any]) -> Any:
-    """The object of a name; a new one if nobody has provided it."""
+    """The object of a name; a new one if none was provided."""
     found = _provided.get(name)
     if found is None:
         found = _provided[name] = make(name)

@@ -92,12 +92,12 @@ class Link:
         return bool(len(self.outbox) or self.receipts.is_busy)
 
     def receive(self) -> None:
-        """Begin to hand over events: the gateway knows by now who wants them."""
+        """Begin to hand over events: the gateway knows by now which services want them."""
         self._is_receiving.set()
 
     def want(self, wanted: list[Filter], may_forget: bool) -> None:
         """What is wanted elsewhere of this service. Nothing: the service may forget the gateway,
-        unless those who wanted it may only be late to say so again."""
+        unless a service that wanted it may only be late to ask again."""
         if wanted == self._wanted and may_forget == self._may_forget:
             return
         self._wanted, self._may_forget = wanted, may_forget

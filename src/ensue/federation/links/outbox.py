@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Queued:
-    """An event for the service, where it came from, and all who wait for it to be there."""
+    """An event for the service, its origin, and the waiters to tell once it is delivered."""
 
     event: Event
     in_transit: bool

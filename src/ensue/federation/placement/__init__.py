@@ -3,7 +3,7 @@
     from ensue.federation.placement import Simulation, Sites, place
 
     sites = Sites.read("sites.toml", library.checked)
-    placement = place(library.checked, sites)      # who runs what, what travels, and why
+    placement = place(library.checked, sites)      # what runs where, what travels, and why
     SiteRun(placement, "plant")                    # one site, running
     Simulation(placement).run(events)              # all of them, in one process
 

@@ -98,7 +98,7 @@ class AttachedSite:
         """Set while the site is behind, and there is room for what it puts out."""
         self._has_caught_up = asyncio.Event()
         self.begun = "anew"
-        """How the site has begun, for those who operate it."""
+        """How the site has begun, for its operators."""
         self._journal = None if files is None else self._resume(files)
         if self.begun == _RESUMED:
             self._take(Input("back", _now()))

@@ -1,4 +1,4 @@
-"""Which fields of an event travel to the home of a rule: those that are read there, and no others.
+"""Which fields of an event travel to the home of a rule: only the fields that are read there.
 
 Ports and predicates are judged where an event arises. At the home are read: the key, the values of
 `push new`, conditions of `having`, predicates inside of an ECL expression, and of `push a` the

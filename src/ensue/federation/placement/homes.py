@@ -3,15 +3,15 @@
 In come readings in the order of their places; out come outputs with theirs. A rule that no site
 holds events back for runs as on one machine. For the others, each key has a *gate*, open while what
 the rule needs is matched at every such site, over the events that have come. While it is closed no
-branch can match, so readings only gather behind it, in their order, and those that a site lets go
-late take their places among them. When it opens, the rule reads them all; only the last of them can
-trigger.
+branch can match, so readings only gather behind it, in their order, and readings that a site lets
+go late take their places among them. When it opens, the rule reads them all; only the last of them
+can trigger.
 
 A rule whose only branch has put something out has forgotten what came before. Where a site would
 therefore hold events back again, it is told so by a reset.
 
 A clock that jumps can make timers fire without an end in sight. So a home goes on in steps, and
-stops when those that it was given are used up; it goes on from there when it is given more.
+stops when the readings that it was given are used up; it goes on from there when it is given more.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """An outpost: what one site does for one rule, wherever that runs.
 
 In come events of the site in the order of their places, raw ones and what rules at the site put
-out; out go those that the rule reads, for its home. Where the rule needs something of this site
-(`planning.Part.needed`), the events of a key wait until that is matched, from the last reset on and
-inside the window; then all that wait go together, and each next one goes at once, for as long as it
-is matched. An event that cannot count any more is dropped: the window has left it behind, an
-`unless` has forgotten it, or no match can stand on it.
+out; out go the events that the rule reads, for its home. Where the rule needs something of this
+site (`planning.Part.needed`), the events of a key wait until that is matched, from the last reset
+on and inside the window; then all that wait go together, and each next one goes at once, for as
+long as it is matched. An event that cannot count any more is dropped: the window has left it
+behind, an `unless` has forgotten it, or no match can stand on it.
 
 To send more than is needed is always right, to hold back what is needed never is. So a reset may
 come late, or not at all.

@@ -48,8 +48,9 @@ _USUAL_RATE = 1.0
 class Part:
     """What one site does for a rule that runs elsewhere.
 
-    With `needed`, events wait until it is matched; `keeps_witnesses` says that of those that wait
-    only the events are kept on which a match can stand. Without it, `why` says why none waits.
+    With `needed`, events wait until it is matched; `keeps_witnesses` says that of the waiting
+    events only the events are kept on which a match can stand. Without it, `why` says why none
+    waits.
     """
 
     site: str

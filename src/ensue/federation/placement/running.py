@@ -10,7 +10,7 @@ A jump of the clock may make more outputs than memory has room for. So whatever 
 given a number of `Steps`; a site that has used them up `is_behind`, and `go_on` takes it further.
 Others are told only of what is done.
 
-Nothing is sent from here: whoever owns the site takes `parcels()` and brings them over, in order.
+Nothing is sent from here: the owner of the site takes `parcels()` and brings them over, in order.
 `saved()` is the whole state as plain data, and `restored` a site that goes on from there.
 """
 
@@ -338,13 +338,13 @@ class SiteRun:
         return {name: frozenset(found) for name, found in readers.items()}
 
     def _queue(self, rules: Collection[str], place: Place, event: Event) -> None:
-        """Queue an event at the outposts of rules, for those that it matches a port of."""
+        """Queue an event at the outposts of the rules whose ports it matches."""
         for rule, matched in self._asking.matched(event, rules):
             heapq.heappush(self._queued[rule], (place, next(self._numbers), event, matched))
             self._busy.add(self._order[rule])
 
     def go_on(self, steps: Steps | None = None) -> Made:
-        """Let every rule read what it can, feeding rules before those that they feed."""
+        """Let every rule read what it can, feeding rules before the rules that they feed."""
         made: Made = []
         steps = steps or Steps()
         self.is_behind = False

@@ -44,7 +44,7 @@ _MOST = 1e12
 
 @dataclass(frozen=True)
 class Site:
-    """A site and the events that arise there. Of what is said, None stands for anything.
+    """A site and the events that arise there; None in a field stands for any value.
 
     `rates` has events a second by type, for the types of which that is known.
     """

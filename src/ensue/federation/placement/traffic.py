@@ -65,7 +65,7 @@ class Outgoing:
 
 @dataclass
 class Received:
-    """The parcels of one other site: the number of the next, and those that came before it."""
+    """Parcels from one other site: the number of the next, and parcels that came too early."""
 
     instance: str
     number: int

@@ -42,8 +42,8 @@ class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
     """Where a gateway stands in the tree, and which statement of it holds.
 
     `follows` is the vector (root, cost, name) of the gateway that the sender leaves this service
-    to. It is said only once everything that the sender had on its way is where it belongs.
-    `turn` asks for a turn at the service, and `grants` answers others who ask (`routing.turns`).
+    to. It is said only once everything that the sender had on its way is where it belongs. `turn`
+    asks for a turn at the service, and `grants` answers other gateways that ask (`routing.turns`).
     """
 
     gateway: Name

@@ -129,7 +129,7 @@ class Interest:
                 f"`{wanted}` asks an ontology, and the gateway has none: give it one with"
                 " `[gateway] ontology`"
             )
-        # An index refuses concepts that nobody knows, and without a history temporal terms.
+        # An index refuses unknown concepts and, without a history, temporal terms.
         self._index.add(("trial", service), wanted)
         self._index.remove(("trial", service))
         requests[wanted] = 1

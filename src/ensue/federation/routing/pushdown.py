@@ -1,6 +1,6 @@
 """What of a filter a service can apply: more may pass there than the filter allows, never less.
 
-Of a conjunction, the operands stay that ask only for the content of the event; those that only a
+Of a conjunction, the operands stay that ask only for the content of the event; operands that only a
 gateway can answer (the route of an event, a history, an ontology) are left out. A filter of another
 shape that has such a term lets everything pass: `brokers.weakening` says why nothing cleverer is
 right, and for that reason several filters are also not joined into one. The filter itself is

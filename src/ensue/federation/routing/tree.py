@@ -13,7 +13,7 @@ every gateway at its service says that it follows just this vector (the proposal
 IEEE 802.1w). A gateway that was heard before the link was new has to be heard again first.
 
 The root counts a beat on, which the others pass on with what they say. Of a root that is gone the
-beat stands still, and after `patience` seconds nobody believes in it. A gateway that comes back
+beat stands still, and after `patience` seconds no gateway believes in it. A gateway that comes back
 sooner takes its place again, and nothing has moved.
 """
 
@@ -149,7 +149,7 @@ class Tree:
         return best.vector
 
     def close(self, service: str, awaited: Iterable[str], now: float) -> None:
-        """The link to a service is new: who is there, and says what, is to be heard again."""
+        """The link to a service is new: its gateways have to make their statements again."""
         self.open -= {service}
         known = self._heard[service]
         for name, each in known.items():
@@ -192,7 +192,7 @@ class Tree:
             del self._heard[service][name]
 
     def _forget_roots(self, now: float) -> None:
-        """Keep the beats of roots that somebody has named lately."""
+        """Keep the beats of roots that a gateway has named lately."""
         named = {each.root for heard in self._heard.values() for each in heard.values()}
         self._beats = {
             root: (beat, moved)

@@ -422,7 +422,7 @@ class SqlStore:
             yield from ready
 
     def numbered(self, numbers: Sequence[int]) -> dict[int, Stored]:
-        """Publications by their numbers; those that are gone are left out."""
+        """Publications by their numbers; publications that are gone are left out."""
         found: dict[int, Stored] = {}
         for some in portions(numbers):
             statement = statements.numbered(self._engine.dialect, len(some))

@@ -1,4 +1,4 @@
-"""Circles in who reads whom, in a graph that is as large as the library and not its square.
+"""Circles of rules that read each other's outputs, in a graph no larger than the library.
 
 Its nodes are correlations (numbers, in library order) and junctions: what several correlations
 put out and several read is one junction between them, not an edge for every pair. Out come

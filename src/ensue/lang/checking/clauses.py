@@ -7,7 +7,7 @@ rules that must remember events without end. Out go the ports that the clauses u
 
 from __future__ import annotations
 
-from ensue.lang.checking.filters import FilterFacts
+from ensue.lang.checking.filters import FilterNames
 from ensue.lang.checking.ports import Ports, find_port
 from ensue.lang.checking.predicates import check_having
 from ensue.lang.checking.scope import LibraryScope
@@ -18,7 +18,7 @@ from ensue.lang.syntax import Change, FilterCorrelation
 
 
 def check_clauses(
-    correlation: FilterCorrelation, ports: Ports, facts: FilterFacts, scope: LibraryScope
+    correlation: FilterCorrelation, ports: Ports, facts: FilterNames, scope: LibraryScope
 ) -> set[str]:
     used = _check_unless(correlation, ports, scope)
     having = correlation.clauses.having

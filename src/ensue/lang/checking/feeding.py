@@ -39,7 +39,7 @@ NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class OutputKind:
     """A kind of output. `or_below` is set for an event that is sent on, whose type may be lower;
     a `source` of None stands for any."""
 
@@ -53,13 +53,13 @@ def output_source(correlation: str) -> str:
     return f"ensue/{correlation}"
 
 
-def outputs_of(correlation: Correlation) -> Iterator[Output]:
+def outputs_of(correlation: Correlation) -> Iterator[OutputKind]:
     """What a correlation can put out, as far as its text tells."""
     source = output_source(correlation.name)
     if isinstance(correlation, EclCorrelation):
         for part in expressions_in(correlation.body):
             if isinstance(part, Push) and part.body != Constant(False):
-                yield Output(part.type or correlation.output, False, source)
+                yield OutputKind(part.type or correlation.output, False, source)
         return
     bound = set(ports_in(correlation.branches))
     ports = {
@@ -70,12 +70,12 @@ def outputs_of(correlation: Correlation) -> Iterator[Output]:
     cases = [s for case in cases_that_may_run(correlation) for s in case.statements]
     for statement in (*correlation.initially, *cases):
         if isinstance(statement, PushNew):
-            yield Output(statement.type, False, source)
+            yield OutputKind(statement.type, False, source)
     # Before the first case nothing is bound, so `push a` sends nothing there.
     for statement in cases:
         if isinstance(statement, PushPort) and statement.port in ports:
             port = ports[statement.port]
-            yield Output(port.type, True, port.source)
+            yield OutputKind(port.type, True, port.source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Checks the first phase of a filter correlation: ports, labels and repetitions.
 
-Out goes a `FilterFacts`: which labels there are, where, and which ports have a place. How large a
+Out goes a `FilterNames`: which labels there are, where, and which ports have a place. How large a
 filter may be is the parser's to say. The walk keeps its own stack, since a tree from the builder
 may be nested deeper than Python likes to recurse.
 """
@@ -23,13 +23,13 @@ from ensue.lang.syntax import (
 
 
 @dataclass
-class FilterFacts:
+class FilterNames:
     labels: dict[str, Span] = field(default_factory=dict)
     ports: set[str] = field(default_factory=set)
 
 
-def check_filter(correlation: FilterCorrelation, ports: Ports, scope: LibraryScope) -> FilterFacts:
-    facts = FilterFacts()
+def check_filter(correlation: FilterCorrelation, ports: Ports, scope: LibraryScope) -> FilterNames:
+    facts = FilterNames()
     # Each part with whether a repetition is around it.
     pending: list[tuple[Filter, bool]] = [(each, False) for each in correlation.branches[::-1]]
     while pending:
@@ -55,7 +55,7 @@ def check_filter(correlation: FilterCorrelation, ports: Ports, scope: LibrarySco
 
 
 def _check_label(
-    part: Labelled, ports: Ports, facts: FilterFacts, scope: LibraryScope, *, repeated: bool
+    part: Labelled, ports: Ports, facts: FilterNames, scope: LibraryScope, *, repeated: bool
 ) -> None:
     span = part.span
     if part.label == "true":

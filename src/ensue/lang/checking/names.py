@@ -42,37 +42,37 @@ EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownName:
     """A name that means something; `type` is None where its type cannot be told."""
 
     type: ValueType | None
     declared: bool = False
 
 
-def look_up(scope: LibraryScope, type_name: str, name: str) -> Known | None:
+def look_up(scope: LibraryScope, type_name: str, name: str) -> KnownName | None:
     """What a name means on the events of a port of a declared type."""
     if name in CONTEXT_ATTRIBUTES:
-        return Known(CONTEXT_ATTRIBUTES[name])
+        return KnownName(CONTEXT_ATTRIBUTES[name])
     data = data_type(scope, type_name, name)
     if data is not None and data.declared:
         return data
     if name.lower() in CONTEXT_ATTRIBUTES:
-        return Known(CONTEXT_ATTRIBUTES[name.lower()])
+        return KnownName(CONTEXT_ATTRIBUTES[name.lower()])
     if name.lower() in OUTPUT_ATTRIBUTES:
-        return Known(OUTPUT_ATTRIBUTES[name.lower()])
+        return KnownName(OUTPUT_ATTRIBUTES[name.lower()])
     return data
 
 
-def data_type(scope: LibraryScope, type_name: str, name: str) -> Known | None:
+def data_type(scope: LibraryScope, type_name: str, name: str) -> KnownName | None:
     """What a name means in the data of the events of a port of a declared type."""
     own = scope.types.attribute(type_name, name)
     if own is not None:
-        return Known(own, declared=True)
+        return KnownName(own, declared=True)
     below = scope.types.attributes_below(type_name, name)
     if below:
-        return Known(agreed(below), declared=True)
+        return KnownName(agreed(below), declared=True)
     if type_name in scope.types.open_types or scope.types.has_parts(type_name, name):
-        return Known(None)
+        return KnownName(None)
     return None
 
 

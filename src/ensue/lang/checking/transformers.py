@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ensue.lang.checking.filters import FilterFacts
+from ensue.lang.checking.filters import FilterNames
 from ensue.lang.checking.ports import Ports, find_port
 from ensue.lang.checking.predicates import check_assigned_value
 from ensue.lang.checking.scope import LibraryScope
@@ -30,12 +30,12 @@ from ensue.lang.syntax import (
 
 
 @dataclass
-class Transformer:
+class TransformerFacts:
     """The facts that checks of one transformer share."""
 
     correlation: FilterCorrelation
     ports: Ports
-    filter: FilterFacts
+    filter: FilterNames
     scope: LibraryScope
     used_ports: set[str] = field(default_factory=set)
     used_labels: set[str] = field(default_factory=set)

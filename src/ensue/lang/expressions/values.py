@@ -3,8 +3,8 @@
 A value is a boolean, an integer, a real, a string or a timestamp (an aware datetime). Event data
 also holds sequences, mappings and what no type of CESQL covers; those can be passed on and asked
 for by EXISTS, and every cast of them fails. A cast that fails raises `FaultError`, never guesses.
-Implicit casts are those that operators and functions make of their operands. Only INT and BOOL,
-which a user writes, also round a real to an integer and take a number for a boolean.
+Implicit casts are the casts that operators and functions apply to their operands. Only INT and
+BOOL, which a user writes, also round a real to an integer and take a number for a boolean.
 """
 
 from __future__ import annotations

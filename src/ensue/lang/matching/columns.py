@@ -71,7 +71,7 @@ class _Events:
 
 
 class _Rows:
-    """The rows of a table; those that must be events become events when they are asked for."""
+    """The rows of a table; a row becomes an event when it is asked for as one."""
 
     def __init__(self, table: Any, offset: int = 0) -> None:
         self._table = pa.table(table) if not isinstance(table, pa.Table) else table

@@ -1,10 +1,11 @@
 """An index over very many predicates: which of them hold for an event.
 
-In come predicates, each under a number; out go, for an event, the numbers of those that hold, in no
-order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction waits at one
-place (`placing`) that an event must bring up for it to hold. What comes up is checked: atoms that
-compare one name with a constant in a compiled loop, any other by evaluation, once an event for all
-conjunctions that share it. Predicates come and go at any time. Events in columns are for `columns`.
+In come predicates, each under a number; out go, for an event, the numbers of the predicates that
+hold, in no order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction
+waits at one place (`placing`) that an event must bring up for it to hold. What comes up is checked:
+atoms that compare one name with a constant in a compiled loop, any other by evaluation, once an
+event for all conjunctions that share it. Predicates come and go at any time. Events in columns are
+for `columns`.
 
 A predicate with too many conjunctions waits at a set of places, one of which must come up, and is
 then evaluated as a whole. The meaning is that of `evaluation.holds` in every case.
@@ -27,7 +28,7 @@ from ensue.lang.matching.attribute import Attribute, Table
 from ensue.lang.matching.computed import computed_test, keys_of
 from ensue.lang.matching.outcomes import Signed, conjunctions, is_uncast, truth
 from ensue.lang.matching.packing import Codes, joined, pack, unpack
-from ensue.lang.matching.placing import Place, places_of
+from ensue.lang.matching.placing import IndexPlace, places_of
 from ensue.lang.matching.storage import Packed, Storage
 from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
 
@@ -186,14 +187,14 @@ class PredicateIndex:
             if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
                 self.codes.release(int(atom.low))
 
-    def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> Place:
+    def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> IndexPlace:
         """For a conjunction of terms, or of nothing: it waits for its first atom, or always."""
         if not hard:
-            return Place(1.0, [(self.always, "always")])
+            return IndexPlace(1.0, [(self.always, "always")])
         first, positive = hard[0]
         key = (first.number, positive)
         self.asked[key] = hard[0]
-        return Place(1.0, [(self.asked_buckets, key)])
+        return IndexPlace(1.0, [(self.asked_buckets, key)])
 
     def _hard(self, atom: Expression, whole: bool = False) -> Hard:
         known = self._hard_atoms.get((atom, whole))
@@ -274,7 +275,7 @@ class PredicateIndex:
             self._cells = self._facts.data
 
     def _relevant(self, event: Event) -> Iterable[Attribute]:
-        """The names that the event may have, of those that are asked for."""
+        """The names, among all that predicates ask for, that the event may have."""
         if len(self.attributes) <= FEW_NAMES:
             return self.attributes.values()
         if self._by_key is None:

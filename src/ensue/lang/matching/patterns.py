@@ -15,7 +15,7 @@ _ELEMENT = re.compile(r"\\[%_]|.", re.DOTALL)
 ANY, ONE = object(), object()
 
 
-class Shape(NamedTuple):
+class PatternShape(NamedTuple):
     """`exact` where there are no wildcards. `is_prefix` and the like say that this is all."""
 
     exact: str | None
@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def shape_of(pattern: str) -> Shape:
+def shape_of(pattern: str) -> PatternShape:
     elements = elements_of(pattern)
     stretches = [""]
     for each in elements:
@@ -37,10 +37,10 @@ def shape_of(pattern: str) -> Shape:
         else:
             stretches.append("")
     if len(stretches) == 1:
-        return Shape(stretches[0], "", "", "", False, False, False)
+        return PatternShape(stretches[0], "", "", "", False, False, False)
     only_any = ONE not in elements
     wildcards = len(elements) - sum(map(len, stretches))
-    return Shape(
+    return PatternShape(
         None,
         stretches[0],
         stretches[-1],

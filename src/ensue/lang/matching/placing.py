@@ -58,7 +58,7 @@ _STRICT = frozenset(name for name, each in FUNCTIONS.items() if not each.takes_n
 
 
 @dataclass(slots=True)
-class Place:
+class IndexPlace:
     """`keys` are tables with keys, each of which leads to the conjunction; or `range` is set.
 
     `decided` are the tests, by their positions, that need no further check.
@@ -78,22 +78,24 @@ def places_of(
     tests: Sequence[Test | None],
     attribute: Find,
     ontology: Ontology | None,
-) -> Iterator[Place]:
+) -> Iterator[IndexPlace]:
     """All places that a conjunction could wait at."""
     for position, (each, test) in enumerate(zip(signed, tests, strict=True)):
         if test is None:
             for parts in needed_names(each.atom, each.positive):
-                yield Place(_BARELY, [(attribute(parts).present, PRESENT)])
+                yield IndexPlace(_BARELY, [(attribute(parts).present, PRESENT)])
             continue
         yield _of_test(position, test, attribute(test.name), ontology)
     yield from _ranges(tests, attribute)
 
 
-def _of_test(position: int, test: Test, attribute: Attribute, ontology: Ontology | None) -> Place:
-    present = Place(_BARELY, [(attribute.present, PRESENT)])
+def _of_test(
+    position: int, test: Test, attribute: Attribute, ontology: Ontology | None
+) -> IndexPlace:
+    present = IndexPlace(_BARELY, [(attribute.present, PRESENT)])
     if test.view is View.PRESENCE:
         key = (attribute.present, PRESENT) if test.positive else (attribute.absent, attribute.slot)
-        return Place(_BARELY, [key], decided=(position,))
+        return IndexPlace(_BARELY, [key], decided=(position,))
     if not test.positive or test.sign != "=":
         return present
     constant, decided = test.constant, (position,)
@@ -103,20 +105,20 @@ def _of_test(position: int, test: Test, attribute: Attribute, ontology: Ontology
             instant = time_view(constant)
             if instant is not None:
                 keys.append((attribute.by_own_time, instant))
-            return Place(attribute.chance(test.view), keys, decided=decided)
+            return IndexPlace(attribute.chance(test.view), keys, decided=decided)
         case View.NUMBER:
             exact = abs(constant) < EXACT_IN_DOUBLES
             keys = [(attribute.by_number, float(constant))]
-            return Place(attribute.chance(test.view), keys, decided=decided if exact else ())
+            return IndexPlace(attribute.chance(test.view), keys, decided=decided if exact else ())
         case View.TRUTH:
-            return Place(0.5, [(attribute.by_truth, constant)], decided=decided)
+            return IndexPlace(0.5, [(attribute.by_truth, constant)], decided=decided)
         case View.TIME:
-            return Place(
+            return IndexPlace(
                 attribute.chance(test.view), [(attribute.by_time, constant)], None, decided
             )
         case View.OWN_TIME:
             keys = [(attribute.by_own_time, constant)]
-            return Place(attribute.chance(test.view), keys, None, decided)
+            return IndexPlace(attribute.chance(test.view), keys, None, decided)
         case View.LISTED:
             return _listed(attribute, constant, decided)
         case View.PATTERN:
@@ -129,7 +131,7 @@ def _of_test(position: int, test: Test, attribute: Attribute, ontology: Ontology
             return present
 
 
-def _listed(attribute: Attribute, options: Sequence[Any], decided: tuple[int, ...]) -> Place:
+def _listed(attribute: Attribute, options: Sequence[Any], decided: tuple[int, ...]) -> IndexPlace:
     """The constants cast to each kind; one that cannot be cast spoils all of that kind."""
     keys: list[tuple[Table, Any]] = []
     exact = True
@@ -142,14 +144,14 @@ def _listed(attribute: Attribute, options: Sequence[Any], decided: tuple[int, ..
         keys += [(table, key) for key in {listed_key(kind, each) for each in cast}]
         exact &= kind != "number" or all(abs(each) < EXACT_IN_DOUBLES for each in cast)
     likelihood = min(1.0, len(options) * attribute.chance(View.LISTED))
-    return Place(likelihood, keys, decided=decided if exact else ())
+    return IndexPlace(likelihood, keys, decided=decided if exact else ())
 
 
-def _pattern(attribute: Attribute, pattern: str, decided: tuple[int, ...]) -> Place | None:
+def _pattern(attribute: Attribute, pattern: str, decided: tuple[int, ...]) -> IndexPlace | None:
     shape = shape_of(pattern)
     if shape.exact is not None:
         keys = [(attribute.by_pattern, shape.exact)]
-        return Place(attribute.chance(View.PATTERN), keys, decided=decided)
+        return IndexPlace(attribute.chance(View.PATTERN), keys, decided=decided)
     offers: list[tuple[float, tuple[Table, str], bool]] = []
     if shape.prefix:
         head = shape.prefix[:LONGEST_END]
@@ -169,10 +171,12 @@ def _pattern(attribute: Attribute, pattern: str, decided: tuple[int, ...]) -> Pl
     if not offers:
         return None
     weight, key, exact = max(offers, key=lambda each: each[0])
-    return Place(max(1e-4, 0.5 * 0.2**weight), [key], decided=decided if exact else ())
+    return IndexPlace(max(1e-4, 0.5 * 0.2**weight), [key], decided=decided if exact else ())
 
 
-def _bag(attribute: Attribute, asked: tuple[str, Sequence[Any]], decided: tuple[int, ...]) -> Place:
+def _bag(
+    attribute: Attribute, asked: tuple[str, Sequence[Any]], decided: tuple[int, ...]
+) -> IndexPlace:
     quantifier, options = asked
     looked_up = options[:1] if quantifier == "ALL" else options
     keys: dict[tuple[int, Any], tuple[Table, Any]] = {}
@@ -188,7 +192,7 @@ def _bag(attribute: Attribute, asked: tuple[str, Sequence[Any]], decided: tuple[
         isinstance(each, int | float) and abs(each) >= EXACT_IN_DOUBLES for each in options
     )
     likelihood = min(1.0, 2 * len(looked_up) * attribute.chance(View.BAG))
-    return Place(likelihood, list(keys.values()), decided=decided if exact else ())
+    return IndexPlace(likelihood, list(keys.values()), decided=decided if exact else ())
 
 
 def _concept(
@@ -196,7 +200,7 @@ def _concept(
     concept: Concept | ConceptBag,
     decided: tuple[int, ...],
     ontology: Ontology,
-) -> Place | None:
+) -> IndexPlace | None:
     bag = concept if isinstance(concept, ConceptBag) else ConceptBag("ANY", (concept,))
     asked = bag.concepts[:1] if bag.quantifier == "ALL" else bag.concepts
     codes = {ontology.code(each.text) for each in asked} - {None}
@@ -204,10 +208,10 @@ def _concept(
         return None
     keys = [(attribute.concepts, code) for code in codes]
     exact = decided if bag.quantifier == "ANY" else ()
-    return Place(min(0.8, 2 * len(keys) * attribute.chance(View.CONCEPT)), keys, decided=exact)
+    return IndexPlace(min(0.8, 2 * len(keys) * attribute.chance(View.CONCEPT)), keys, decided=exact)
 
 
-def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[Place]:
+def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[IndexPlace]:
     """Bounds of one view of a name together are an interval."""
     bounds: dict[tuple[Parts, View], list[Test]] = {}
     for test in tests:
@@ -223,7 +227,7 @@ def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[Place]:
             else:
                 high = min(high, above)
         where = attribute(parts).ranges(view)
-        yield Place(where.share(low, high), [], (where, low, high))
+        yield IndexPlace(where.share(low, high), [], (where, low, high))
 
 
 def needed_names(atom: Expression, positive: bool) -> set[Parts]:

@@ -49,7 +49,7 @@ def _place(grammar: str, options: dict[str, Any]) -> Path | None:
     try:
         folder = Path(named) if named else Path.home() / ".cache"
     except RuntimeError:
-        # Nobody has a home here.
+        # The process has no home directory.
         return None
     said = repr((sys.implementation.cache_tag, lark.__version__, sorted(options.items()), grammar))
     digest = hashlib.sha256(said.encode()).hexdigest()[:32]

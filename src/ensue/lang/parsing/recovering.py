@@ -46,7 +46,7 @@ class Unit:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DefinitionPart:
     """A part of a definition that can be rewritten by itself, and the ports that it may name."""
 
     start: int
@@ -100,7 +100,7 @@ def unit_with(units: Sequence[Unit], place: int) -> Unit | None:
     return before
 
 
-def part_around(text: str, piece: Piece, place: int) -> Part | None:
+def part_around(text: str, piece: Piece, place: int) -> DefinitionPart | None:
     """The part with a mistake that was noticed at a place; a filter together with its clauses."""
     units = units_of(text, piece)
     unit = unit_with(units, place)
@@ -115,7 +115,7 @@ def part_around(text: str, piece: Piece, place: int) -> Part | None:
     declared = [text[each.start : each.end] for each in units if each.kind == "port"]
     # Also the types and words beside the names: a port may itself be written in another way.
     ports = [re.findall(r"\w+", _PORT_CONDITION.split(each, 1)[0]) for each in declared]
-    return Part(start, end, unit.kind, frozenset(name for each in ports for name in each))
+    return DefinitionPart(start, end, unit.kind, frozenset(name for each in ports for name in each))
 
 
 def _missing_colon(text: str, units: Sequence[Unit], unit: Unit) -> Unit | None:

@@ -1,4 +1,4 @@
-"""What Lark could not parse, in the words of the person who wrote it.
+"""Syntax errors of Lark as messages in the words of the language.
 
 In comes Lark's exception and the piece of text that was parsed, out goes one diagnostic: what was
 found, what could have stood there, and a hint where a typical mistake can be recognised. The names

@@ -6,8 +6,8 @@ moments, going first where an output is near (`distances`); `exploration` looks 
 with all that is known of times (`zones`); `witness` makes a way through either into real events.
 What is written alike needs neither (`normal_form`). On these stand `comparison` (equivalent,
 contained, contains, different), `properties` (can it put out, does it always, can it get stuck,
-which parts are dead), `dependencies` (which inputs an output depends on, who feeds whom) and
-`warnings`, which places findings in the text of a library.
+which parts are dead), `dependencies` (which inputs an output depends on, which correlation feeds
+which) and `warnings`, which places findings in the text of a library.
 
 Nothing is guessed: past a budget, or where predicates cannot be told apart, an answer is undecided
 and says why.

@@ -23,7 +23,7 @@ Steps = tuple[tuple[str, int], ...]
 """What a list of statements changes, one label after the other: the kind, and the label's place."""
 
 Way = tuple[frozenset[str], frozenset[str]]
-"""The labels that are out, and those that are fresh."""
+"""The labels that are out, and the labels that are fresh."""
 
 
 class TooManyWaysError(Exception):

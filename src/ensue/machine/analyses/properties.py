@@ -302,7 +302,7 @@ def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[Node, Node]]) -> bo
 
 
 def _finished(after: dict[Node, list[Node]]) -> list[Node]:
-    """The nodes of a graph, each after those that it leads to (but for circles)."""
+    """The nodes of a graph, each after the nodes that it leads to (but for circles)."""
     seen: set[Node] = set()
     finished: list[Node] = []
     for root in after:

@@ -238,7 +238,7 @@ def in_short(witness: Witness) -> str:
 def _equivalent_rules(
     library: CheckedLibrary, late: dict[str, Correlation]
 ) -> Iterator[tuple[Correlation, Correlation]]:
-    """Pairs that put out the same at the same moments; only those that are quickly compared.
+    """Pairs of rules with equal outputs at equal moments, as far as they are quickly compared.
 
     Rules whose comparison did not end are added to the `late` ones.
     """

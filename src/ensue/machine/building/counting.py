@@ -14,7 +14,7 @@ from ensue.machine.model import State
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CounterStep:
     """One more round: which digits must stand how, which go, and which come."""
 
     enabling: tuple[frozenset[State], ...]
@@ -40,9 +40,9 @@ class Counter:
         self.steps = tuple(_step(digits[: place + 1]) for place in range(width))
 
 
-def _step(digits: list[tuple[State, State]]) -> Step:
+def _step(digits: list[tuple[State, State]]) -> CounterStep:
     """A carry: the highest digit becomes one, and all lower digits, which are ones, become zero."""
     *below, (zero, one) = digits
     gone = frozenset({zero, *(one_below for _, one_below in below)})
     come = frozenset({one, *(zero_below for zero_below, _ in below)})
-    return Step(tuple(frozenset({state}) for state in gone), gone, come)
+    return CounterStep(tuple(frozenset({state}) for state in gone), gone, come)

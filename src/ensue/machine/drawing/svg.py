@@ -126,7 +126,7 @@ def _box(box: Box, size: Size, spot: Spot) -> str:
 def _arrows(
     graph: Graph, sizes: dict[str, Size], spots: dict[str, Spot], lanes: dict[float, float]
 ) -> Iterator[str]:
-    """Arrows that lead on are curves; those that lead back share a lane below for each column."""
+    """Forward arrows are curves; backward arrows share a lane below for each column."""
     boxes = {each.id for each in graph.boxes}
     widest: dict[float, float] = {}
     for node, spot in spots.items():

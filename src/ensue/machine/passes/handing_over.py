@@ -1,4 +1,4 @@
-"""Merges an internal transition into those that do nothing but lead to it."""
+"""Merges an internal transition into transitions that do nothing but lead to it."""
 
 from __future__ import annotations
 

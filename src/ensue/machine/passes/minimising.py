@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from ensue.machine.dense import Cell, DenseTable
+from ensue.machine.dense import DenseMove, DenseTable
 
 
 def minimise(table: DenseTable) -> DenseTable:
@@ -36,7 +36,7 @@ def minimise(table: DenseTable) -> DenseTable:
         table.inputs,
         tuple(
             tuple(
-                Cell(groups[cell.to], cell.effects, cell.started)
+                DenseMove(groups[cell.to], cell.effects, cell.started)
                 for cell in table.rows[members[group]]
             )
             for group in range(count)

@@ -1,4 +1,4 @@
-"""Bearer tokens: who calls, with which roles, and for which subjects.
+"""Bearer tokens: the caller, its roles, and its subjects.
 
 In comes the `Authorization` of a request; out goes a `Principal`, or `None` for a token that is not
 known. Where no token is configured, which only loopback and `open` servers may do, everybody is
@@ -27,7 +27,7 @@ LONGEST_KNOWN: Final = 256
 
 
 class Principal:
-    """Who calls. `rate` bounds its requests, `event_rate` its events, if a bound is set."""
+    """A caller. `rate` bounds its requests, `event_rate` its events, if a bound is set."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Tokens:
         return bool(self._by_digest)
 
     def principal(self, token: str | None) -> Principal | None:
-        """Who a token belongs to."""
+        """The caller that a token belongs to."""
         if not self._by_digest:
             return self._anyone
         if token is None:

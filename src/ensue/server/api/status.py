@@ -1,4 +1,4 @@
-"""`/health`, `/ready` and `/metrics`: how the server is, for those who watch over it."""
+"""`/health`, `/ready` and `/metrics`: the state of the server, for monitoring."""
 
 from __future__ import annotations
 

@@ -2,12 +2,11 @@
 
 Acknowledged is what the journal holds. The history, with its indexes, takes longer to write, so it
 is filled behind the line, in batches; the number of the last event in it is written down after it
-is. A crash in between fills some events in again, which changes nothing. Who asks the history waits
-until it has come up with the journal; as long as nobody asks, it is filled many thousand events or
-some seconds at a time, since small transactions cost the most, and the disk is wanted for the
-journal.
-While filters ask the history of every event, the line itself fills it, event by event, and this
-thread rests.
+is. A crash in between fills some events in again, which changes nothing. A query of the history
+waits until it has come up with the journal; as long as no query comes, it is filled many thousand
+events or some seconds at a time, since small transactions cost the most, and the disk is wanted for
+the journal. While filters ask the history of every event, the line itself fills it, event by event,
+and this thread rests.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ class Indexer:
 
     @property
     def _is_due(self) -> bool:
-        """Whether enough waits for a transaction, or somebody waits for it."""
+        """Whether enough events wait for a transaction, or a query waits for it."""
         return self._ends or self._goal - self.indexed >= BATCH or self._asked > self.indexed
 
     @property
@@ -126,7 +125,7 @@ class Indexer:
                     )
                 self._changed.wait(left)
 
-    # --- who fills it ---------------------------------------------------------------------------
+    # --- filling it -----------------------------------------------------------------------------
 
     def take_over(self, seq: int, seconds: float) -> None:
         """The line fills the history itself from now on, once it is up with the journal."""
@@ -194,7 +193,7 @@ class Indexer:
                 self._changed.notify_all()
 
     def _next_held(self, begin: int) -> Written | None:
-        """The events behind a number, if they are at hand, with those that follow on them."""
+        """The events behind a number, if they are at hand, with all that follow them."""
         with self._changed:
             while self._held and self._held[0].first <= begin:
                 self._let_go()

@@ -4,8 +4,8 @@ In come jobs through a bounded queue: publications, and calls that must see the 
 library is put, a state is looked at). The line takes all publications that wait, lets every library
 read them, writes events and outputs to the journal in one transaction, and only then acknowledges
 them and hands them to the feed. So whatever was acknowledged or delivered is in the journal, and a
-process that is killed in between has told nobody. If writing fails, nothing is acknowledged, and
-the runs, which are ahead of the journal then, are put back to where it stands.
+process that is killed in between has acknowledged nothing. If writing fails, nothing is
+acknowledged, and the runs, which are ahead of the journal then, are put back to where it stands.
 
 A queue that is full refuses: `BusyError` says when to come again. Nothing waits without bound.
 """
@@ -55,7 +55,7 @@ class BusyError(EnsueError):
 
 
 class Publication:
-    """Events that were published together, each with its JSON, and who waits for them."""
+    """Events that were published together, each with its JSON, and the future of their caller."""
 
     __slots__ = ("duplicates", "events", "future", "last", "since", "size", "unread")
 
@@ -388,8 +388,8 @@ class Line:
     def _tick(self) -> None:
         """Move the clock of every library from one timer that is due to the next.
 
-        Those that are long due, since events of the past have begun them, are many: so many share a
-        transaction, and events that come have their turn in between.
+        Timers that are long due, since events of the past have begun them, are many: so many share
+        a transaction, and events that come have their turn in between.
         """
         owner = self._owner
         live: list[Live] = []
@@ -449,7 +449,7 @@ class Line:
             _tell(publication.future, publication)
 
     def _fail(self, jobs: Sequence[Publication | Call], error: Exception) -> None:
-        """Tell those who wait; then put the runs back, since they may be ahead of the journal."""
+        """Tell waiting callers; then put the runs back, since they may be ahead of the journal."""
         if not isinstance(error, EnsueError):
             log.exception("the line failed on a transaction, and goes on without it")
         self.failure = str(error)
@@ -466,7 +466,7 @@ class Line:
 
 
 def _tell(future: Future[Any], result: Any = None, error: Exception | None = None) -> None:
-    """Tell who waits; who has left in the meantime has cancelled the future."""
+    """Tell the waiting caller; one that has left meanwhile has cancelled the future."""
     with suppress(InvalidStateError):
         if error is not None:
             future.set_exception(error)

@@ -25,7 +25,7 @@ GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
 """All of version 6 that is given to public networks. What lies outside leads into the machine, its
 site, or to an address of version 4 in an older spelling (`::127.0.0.1`, `::ffff:0:127.0.0.1`)."""
 NEVER: Final = (
-    # Protocol assignments, where a cloud has its metadata, and relays that nobody runs any more:
+    # Protocol assignments, where a cloud has its metadata, and relays that are out of use:
     # older versions of Python take them for public.
     ipaddress.IPv4Network("192.0.0.0/24"),
     ipaddress.IPv4Network("192.88.99.0/24"),

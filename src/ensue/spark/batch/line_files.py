@@ -235,7 +235,7 @@ def _beginning(part: FilePart) -> tuple[str, list[bytes]]:
 
 
 def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
-    """Events in bytes, of which those that lie too far ahead are rejected."""
+    """Events in bytes; events that lie too far ahead are rejected."""
     known = _with_reach(records, allowed)
     return known.mapInArrow(for_workers(refuse_ahead, (library, allowed)), PAYLOAD_DDL)
 

@@ -56,7 +56,7 @@ def fetch(coordinates: Sequence[str], *, with_dependencies: bool) -> list[Path]:
 
 
 def verify(jars: Sequence[Path]) -> None:
-    """Raises `UsageError` for jars that are not those that were tested."""
+    """Raises `UsageError` for jars other than the tested ones."""
     known = checksums()
     for jar in jars:
         with jar.open("rb") as file:

@@ -1,6 +1,6 @@
 """The mapping of a user over a DataFrame: which column, path or expression is what.
 
-In come a DataFrame and what was said of its columns; out go the DataFrame with a column for each
+In come a DataFrame and a mapping of its columns; out go the DataFrame with a column for each
 path, expression and constant, the names under which columns are read, and the units and the zone
 of times, which travel to workers as plain data. The meaning is that of `ensue.events.mapping`;
 `layout` makes instants of the times.

@@ -76,7 +76,7 @@ class BucketState(msgspec.Struct, frozen=True):
     its snapshot, which holds only keys with a partial match. With the version, the rules and the
     number of buckets in it, a checkpoint cannot be mistaken for another one. `heard` is the wall
     clock of the last micro-batch that had events, where there are ticks. `read` is the number of
-    events that the stream has read, and `dissent` has those that disagree with its clock.
+    events that the stream has read, and `dissent` has the events that disagree with its clock.
     """
 
     version: int
@@ -174,7 +174,7 @@ def _sent(
     """Tables as rows for Spark, as they are made.
 
     Spark collects rows up to a number before it sends them on, whatever their size. So rows without
-    anything in them follow on those that hold much.
+    anything in them follow on rows that hold much.
     """
     import pandas as pd
 

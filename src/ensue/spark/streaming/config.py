@@ -105,7 +105,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def given(self) -> Given:
-        """What is said of text files. Raises `UsageError` for what cannot be."""
+        """The options for text files. Raises `UsageError` for options that cannot be."""
         return Given.of(LINE_FORMATS[self.format], self.delimiter, self.header)
 
 
@@ -327,7 +327,7 @@ def _check_source(config: PipelineConfig) -> None:
 
 
 def _check_cells(source: Source) -> None:
-    """Raises `UsageError` for what is said of cells where there are none, or not as it is read."""
+    """Raises `UsageError` for options of CSV where there is none, or that cannot be read."""
     if source.is_text and source.format == "csv":
         _ = source.given
         for name in source.options:

@@ -69,7 +69,7 @@ def open_lines(spark: SparkSession, source: Source) -> DataFrame:
 
 
 class TextTask(NamedTuple):
-    """Text files of a stream for a worker, as plain data: the `StreamTask`, what was said of the
+    """Text files of a stream for a worker, as plain data: the `StreamTask`, the options of the
     files, and the mapping."""
 
     stream: tuple[Any, ...]

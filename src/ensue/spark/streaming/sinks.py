@@ -58,7 +58,7 @@ def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
             kept = made.drop(KIND, LEFT_OUT, PROBLEMS) if only_outputs else made
             _write(kept, config, config.sink, number)
             _, left_out = split(batch)
-            # Mostly there are none, and an empty folder that nobody has asked for says nothing.
+            # Mostly there are none, and an empty folder that was not asked for says nothing.
             kinds = {row[0] for row in left_out.select("kind").distinct().collect()}
             kinds |= {LATE_KIND} if config.late else set()
             kinds |= {REJECTED_KIND} if config.rejected else set()

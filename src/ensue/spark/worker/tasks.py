@@ -129,7 +129,7 @@ def run_rows(task: GroupTask, renamed: Batches) -> Batches:
 
 
 def _near(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """The rows, which are in order, without those that lie too far ahead or behind."""
+    """The rows, which are in order, without rows whose times lie too far ahead or behind."""
     for table in tables:
         if REACH in table.schema.names and len(table):
             ends = table.column(BEGIN)[0].as_py(), table.column(REACH)[0].as_py() + 1

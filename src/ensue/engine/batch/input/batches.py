@@ -1,8 +1,8 @@
 """Events in columns: how the rows of a table are read, and a batch of them.
 
-In come the plain columns of a chunk (`ensue.events.files`). `TableReading` says of its rows the
-times, the types, and which may not fit their types: `ensue.events.conformance`, for many rows at
-once; what exactly is wrong with a row is said by conformance itself, where the row is read alone.
+In come the plain columns of a chunk (`ensue.events.files`). `TableReading` finds the times and the
+types of rows, and which rows may not fit their types (by the rules of `ensue.events.conformance`,
+for many rows at once); what exactly is wrong with a row is said when the row is read alone.
 Out goes a `Batch`, which can be asked for a name's values as a column, for which rows a predicate
 holds (evaluated once, however many ports ask), and for a row as an event. Batches that come from no
 table are in `event_batches`.

@@ -85,7 +85,7 @@ class Column:
         missing = None if self.missing is None else self.missing[rows]
         if self.kind != "string":
             return Column(self.kind, self.values[rows], missing)
-        # What is missing is as good as any other text.
+        # No caller reads the text of a missing row, so it may be any.
         return Column(self.kind, Texts.of(self.values).take(rows), missing)
 
 
@@ -102,7 +102,7 @@ def absent(count: int) -> Column:
 
 
 def column_of(values: Sequence[Any]) -> Column:
-    """The values, of one kind if they are; `MISSING` marks what is not there."""
+    """A column of Python values, typed if all are of one kind; `MISSING` marks absent values."""
     missing: Mask | None = np.fromiter((v is MISSING for v in values), np.bool_, len(values))
     present = [value for value in values if value is not MISSING]
     kinds = {type(value) for value in present}

@@ -1,9 +1,9 @@
 """Events in columns on their way in: checked, put in the order of their times, and cut to size.
 
 In comes a chunk of a file or a table of events; out come batches that are in order and fit their
-types. A row that does not fit, or lies too far from most others, is kept in `rejected`, and
-one from before the time that an earlier table has reached in `late`: neither stops anything. Rows
-that columns do not show are read by themselves, and put back among the others.
+types. A row that does not fit, or whose time lies too far from most others, is kept in `rejected`;
+a row from before the time that an earlier table has reached is kept in `late`. Neither ends the
+run. Rows whose values no column can hold are read one by one, and put back among the others.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Intake:
         yield from self.in_reach(batch)
 
     def keep_to(self, stretch: TimeRun | None) -> None:
-        """Read the times of a stretch from now on, and refuse those before and after it."""
+        """Read rows of a stretch of times from now on, and refuse rows before and after it."""
         self._stretch = stretch
 
     def in_reach(self, batch: Batch) -> Iterator[Batch]:

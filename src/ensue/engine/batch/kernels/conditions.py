@@ -1,4 +1,4 @@
-"""Compiled: what an aggregate comes to, and whether a condition over aggregates holds.
+"""Compiled loops: the value of an aggregate, and whether a condition over aggregates holds.
 
 Aggregates live in the registers of a key (`stretches`); a condition is a program of typed steps
 (`core.relating.condition`), and ends without holding at the first null or error that it meets.
@@ -18,7 +18,7 @@ from ensue.engine.core.relating.condition import REALS, Step
 COUNT, SUM, AVERAGE, DISTINCT, LEAST, GREATEST, FIRST, LAST = range(8)
 """The kinds of aggregates."""
 KIND, REAL, OWN, COUNTS, LIMBS, POWER, PORT, VALUE, QUEUE, COLUMNS = range(10)
-"""What is said of an aggregate: its kind, whether its values are reals, its registers, that of the
+"""The columns of an aggregate: its kind, whether its values are reals, its registers, that of the
 count, the limbs of its sum and their power of two, its port, and where values and queues stand."""
 
 _LOAD_INTEGER, _LOAD_REAL = int(Step.LOAD_INTEGER), int(Step.LOAD_REAL)
@@ -116,7 +116,7 @@ def times(x: int, y: int) -> Any:
 
 @uncounted
 def far_quotient(x: int, y: int) -> Any:
-    """The size of a quotient where one side is the smallest integer, whose size is none."""
+    """The absolute value of a quotient where one side is the smallest integer, which has none."""
     if y == _SMALLEST:
         return np.int64(1) if x == _SMALLEST else np.int64(0)
     quotient, rest = _SMALLEST // abs(y), _SMALLEST % abs(y)

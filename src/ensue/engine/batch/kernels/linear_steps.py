@@ -18,15 +18,6 @@ BINDS, BINDS_FIRST, FIRES, EMITS = 1, 2, 3, 4
 """What a transition does besides: its `numbers` say which place, branch or type."""
 
 
-class Read(NamedTuple):
-    """Events in columns, and how many readings came before them."""
-
-    symbols: Any
-    times: Any
-    keys: Any
-    before: int
-
-
 class SymbolPrograms(NamedTuple):
     """For each symbol the transitions that an event of it may take, in their order.
 

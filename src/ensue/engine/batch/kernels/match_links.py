@@ -22,7 +22,7 @@ WHEN, START, EVENTS = 0, 1, 2
 """What a block begins with: the time and the number of the first event; then the events."""
 
 
-class Chain(NamedTuple):
+class ChainArrays(NamedTuple):
     """The chain of a rule: `bits` and `blocks` are by place, `begins` and `masks` by group.
 
     `ports` has the bits of the ports that a slot is bound to, where it is the last of each.

@@ -1,9 +1,9 @@
 """Compiled loops: the moments at which a `timeout` behind a chain is up.
 
-A match that an event completes has its moment so long after the event. As that time is the same for
-all, moments come in the order of the events: a queue, whatever their keys are. Moments at or before
-the time of an event fire before it is read. Whether a firing triggers is decided after: a key may
-have forgotten the match by then.
+A match that an event completes has its moment a fixed time after the event. Since that time is
+equal for all matches, moments come in the order of the events, whatever the keys: a queue. Moments
+at or before the time of an event fire before the event is read. Whether one triggers is decided
+afterwards (`settle_firings`): its key may have forgotten the match by then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ReadRows(NamedTuple):
     ports: npt.NDArray[np.uint64]
 
 
-class Fired(NamedTuple):
+class FiredMoments(NamedTuple):
     """Firings: which moment, before which row, the key's last event, and the last of each port."""
 
     moments: npt.NDArray[np.int64]
@@ -81,28 +81,45 @@ def fire(moments: Any, rows: Any, clock: int, lasts: Any, last_read: Any, out: A
     return passed, fired
 
 
-@uncounted
-def settle_firings(
-    firings: Any, holds: Any, starts: Any, keys: Any, ends: Any, ended: Any, floors: Any,
-    keep_all: bool, out: Any,
-) -> int:  # fmt: skip
-    """Which firings trigger, given what triggers and `unless` make their keys forget.
+class JudgedFirings(NamedTuple):
+    """Firings: the number of the reading before which each comes, whether its conditions hold.
 
-    `firings` are the numbers of the readings before which they come, `ends` those of the events
-    that match a port of `unless`, with their keys in `ended`.
+    `starts` and `keys` are those of the matches that fire.
     """
-    count, end = 0, 0
-    for each in range(firings.size):
-        while end < ends.size and ends[end] < firings[each]:
-            floors[ended[end]] = max(floors[ended[end]], ends[end])
-            end += 1
+
+    before: npt.NDArray[np.int64]
+    holds: npt.NDArray[np.bool_]
+    starts: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int64]
+
+
+class Resets(NamedTuple):
+    """Events that match a port of `unless`: their numbers and keys."""
+
+    numbers: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int32]
+
+
+@uncounted
+def settle_firings(firings: Any, resets: Any, floors: Any, keep_all: bool, out: Any) -> int:
+    """Write the firings that trigger, given what triggers and `unless` make their keys forget.
+
+    Returns how many there are. `floors` has for each key the number before which all is forgotten.
+    """
+    before, holds, starts, keys = firings
+    numbers, reset_keys = resets
+    count, reset = 0, 0
+    for each in range(before.size):
+        while reset < numbers.size and numbers[reset] < before[each]:
+            floors[reset_keys[reset]] = max(floors[reset_keys[reset]], numbers[reset])
+            reset += 1
         key = keys[each]
         if holds[each] and starts[each] >= floors[key]:
             out[count] = each
             count += 1
             if not keep_all:
-                floors[key] = firings[each]
-    while end < ends.size:
-        floors[ended[end]] = max(floors[ended[end]], ends[end])
-        end += 1
+                floors[key] = before[each]
+    while reset < numbers.size:
+        floors[reset_keys[reset]] = max(floors[reset_keys[reset]], numbers[reset])
+        reset += 1
     return count

@@ -63,7 +63,7 @@ class CountedEvents(NamedTuple):
     replayed: bool
 
 
-class Reached(NamedTuple):
+class CandidatesReached(NamedTuple):
     """How far the loop has come: in events, in candidates, and in triggers."""
 
     event: int
@@ -85,7 +85,7 @@ class Program(NamedTuple):
     digits: npt.NDArray[np.uint64]
 
 
-class Triggered(NamedTuple):
+class TriggerArrays(NamedTuple):
     """Triggers: which candidate, what is bound if that is the first events, and aggregates."""
 
     candidates: npt.NDArray[np.int64]

@@ -347,7 +347,7 @@ def join_few(ids: Any, places: Any, first: int, out: Any, ends: Any) -> Any:
         x, y, z = bound[row, one] - base, bound[row, two] - base, bound[row, three] - base
         if not has_all:
             action = actions[row]
-            # What is lacking is one of those that are there, once more.
+            # A text that is lacking is replaced by one that is present, which is written once.
             there = max(
                 -1 if lacks[action, 0] else x,
                 -1 if lacks[action, 1] else y,

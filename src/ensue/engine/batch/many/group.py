@@ -54,7 +54,7 @@ from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 
 FEWEST_FIRINGS = 1 << 14
-"""Fewer wait for those of the next rows of a batch before outputs are made of them."""
+"""Fewer firings than this wait for those of the next rows before outputs are made."""
 
 
 @dataclass
@@ -185,9 +185,9 @@ class CellGroup:
         return self.visited.cells.next_due() if self.has_timers else None
 
     def read(self, segment: Segment, clock: int | None) -> tuple[MadeInTurn, Roots | None, int]:
-        """What all members put out, where outputs come from, and how many rows were read.
+        """The outputs of all members, their roots, and how many rows were read.
 
-        Without timers outputs come from the rows that they say.
+        Without timers there are no roots: each output says itself which row it comes from.
         """
         batch = segment.batch
         lists = self._row_lists.of(batch)

@@ -299,7 +299,7 @@ def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:
     held = room.arrays
     alarms, count = firing_order.order_alarms(held.rows, held.rules, held.when, fired)
     if count < 0:
-        # Many of one moment, as those of a clock that has moved on far.
+        # Many alarms of one moment, as after a clock that has moved far ahead.
         alarms = np.flatnonzero(held.rows[:fired] < 0)
         times, last_read = held.when[alarms, 0], held.when[alarms, 1]
         alarms = alarms[np.lexsort((last_read, held.rules[alarms], times))]

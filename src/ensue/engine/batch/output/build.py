@@ -1,8 +1,8 @@
 """Makes the outputs of correlations over one batch.
 
 In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
-from. The same to the letter as `ensue.engine.outputs`, but made by statement, in columns: the texts
-of all outputs of one statement are written by one loop each, however many rules they are of.
+from. Outputs are equal to those of `ensue.engine.outputs` byte for byte, but are made in columns,
+statement by statement: one loop writes a text of all outputs of a statement, of however many rules.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BESIDE_TEXTS = 24
 
 @dataclass(frozen=True, slots=True)
 class _PutOut:
-    """Outputs in their order, by what they are of: for each its reading, correlation, trigger."""
+    """Outputs in their order, as columns: correlation, time, key, trigger, number at that."""
 
     rules: Rows
     times: npt.NDArray[np.int64]
@@ -266,7 +266,7 @@ def _values_of(expression: Expression, type_: ValueType, lookup: Any, count: int
         found = outcomes(expression, lookup, count)
         column = Column(found.kind, found.values, found.errors)
         if column.missing is not None and column.missing.all():
-            # A port that is not bound in any of them: of no kind, and nothing to look at.
+            # A port that is bound in none of these outputs: its column has no kind to be fitted.
             return absent(count)
         held = fitted(column, type_)
         if held is not None:
@@ -284,7 +284,7 @@ class TriggerCounts:
     A trigger is an event under a key of a correlation, so nearly always its outputs stand together.
     Only where an id comes twice at one time, in a batch or in two that follow each other, do both
     count together; such outputs are counted one by one. `at` is the last moment at which something
-    was put out, and `counted` what, how often.
+    was put out, and `counted` has how many outputs each trigger had then.
     """
 
     def __init__(self) -> None:
@@ -306,7 +306,7 @@ class TriggerCounts:
         return self._counted
 
     def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
-        """Take in counts of a snapshot. Those of a moment before the last one are over."""
+        """Take in counts of a snapshot. Counts of a moment before the last one are dropped."""
         if at is not None and (self.at is None or at >= self.at):
             self._begin(at)
             self._counted |= counted
@@ -330,12 +330,12 @@ class TriggerCounts:
         last: int,
         alarms: npt.NDArray[np.bool_] | None = None,
     ) -> Rows:
-        """The numbers of outputs: each comes from a reading, `at`; all else is by output.
+        """The number of each output among the outputs of its trigger.
 
-        `last` is the last moment that was read: what was put out then may go on in the next batch.
-        Those that are `alarms` have all outputs of a correlation, key and moment in one reading,
-        and their text comes first; so only an event that has the same one for an id is mistaken
-        for them.
+        `at` has the reading of each output. `last` is the last moment that was read: its triggers
+        may put out more in the next batch. `alarms` marks outputs of timers: all outputs of one
+        correlation, key and moment come from one reading, and the text for timers is the first of
+        `ids`, so that only an event with that text for an id could be taken for a timer.
         """
         again = at[1:] == at[:-1]
         heads = np.r_[0, np.flatnonzero(~again) + 1]

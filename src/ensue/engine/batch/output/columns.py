@@ -3,8 +3,7 @@
 All outputs that one statement makes in a batch are one group of columns (`ColumnGroup`), made by
 `build`; events that are sent on (`push a`) stay events (`EventGroup`). `Made` has the groups of one
 correlation, and `BatchOutputs` those of the whole library, with their places in the stream
-(`order`). Out goes a table or events, in the order of the stream. Nothing is made before it is
-asked for.
+(`order`). Out goes a table or events, in the order of the stream, made when it is asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Rows, Texts, constant
 from ensue.engine.batch.output.event_tables import events_table
-from ensue.engine.batch.output.order import Places, Positions, order_of
+from ensue.engine.batch.output.order import OutputPlaces, Positions, order_of
 from ensue.engine.batch.output.schema import OutputSchema, output_schema, struct_of
 from ensue.events.arrow import CONTEXT_FIELDS, TIME
 from ensue.events.arrow_types import arrow_type, field_of
@@ -119,7 +118,7 @@ class EventGroup:
 
 @dataclass(frozen=True)
 class Made:
-    """Outputs of one reading of a batch, by statement.
+    """Outputs of one correlation, or of one group, over a batch, by statement.
 
     `at` says for each output, in the order of outputs, which of the readings it came from.
     """
@@ -177,7 +176,7 @@ class MadeInTurn:
         return join_tables(found) if found else None
 
 
-Output = tuple[Made | MadeInTurn, Positions | Places]
+Output = tuple[Made | MadeInTurn, Positions | OutputPlaces]
 """Outputs of one source (a correlation alone, or a group), and the place of each in the stream."""
 
 
@@ -263,14 +262,14 @@ def order_of_outputs(outputs: Sequence[Output]) -> Rows:
     every = [places for _, places in outputs]
     if not every:
         return np.empty(0, np.int64)
-    if all(isinstance(each, Places) for each in every):
-        return order_of([each for each in every if isinstance(each, Places)])
-    positions = np.concatenate([each for each in every if not isinstance(each, Places)])
+    if all(isinstance(each, OutputPlaces) for each in every):
+        return order_of([each for each in every if isinstance(each, OutputPlaces)])
+    positions = np.concatenate([each for each in every if not isinstance(each, OutputPlaces)])
     return np.lexsort(positions.T[::-1])
 
 
 def whole_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table of outputs with every column, null where it has none; others of its own last."""
+    """A table of outputs with every column of a schema; columns beyond the schema come last."""
     if table.schema.names == schema.names:
         return table
     present = set(table.schema.names)

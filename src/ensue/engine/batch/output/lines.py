@@ -39,7 +39,7 @@ from ensue.lang.expressions.evaluation import MISSING
 _LONGEST_TIME = 29
 
 
-class Written(NamedTuple):
+class WrittenValues(NamedTuple):
     """The JSON of the values of a column: `data[begins[n]:ends[n]]` is that of row n."""
 
     data: Any
@@ -47,7 +47,7 @@ class Written(NamedTuple):
     ends: Any
 
 
-Part = bytes | Written
+Part = bytes | WrittenValues
 
 
 def batch_lines(outputs: BatchOutputs, only: str | None = None) -> pa.Array:
@@ -111,14 +111,14 @@ def event_lines(events: Sequence[Event]) -> pa.Array:
 def _put_together(parts: Sequence[Part], count: int) -> pa.Array:
     lengths = np.full(count, sum(len(part) for part in parts if isinstance(part, bytes)), np.int64)
     for part in parts:
-        if isinstance(part, Written):
+        if isinstance(part, WrittenValues):
             lengths += part.ends - part.begins
     offsets = np.zeros(count + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     out = np.empty(int(offsets[-1]), np.uint8)
     positions = offsets[:-1].copy()
     for part in parts:
-        if isinstance(part, Written):
+        if isinstance(part, WrittenValues):
             put_texts(part.data, part.begins, part.ends, positions, out)
         else:
             put_constant(np.frombuffer(part, np.uint8), positions, out)
@@ -134,7 +134,7 @@ def _json(text: str) -> bytes:
     return msgspec.json.encode(text)
 
 
-def _values(column: Column) -> Written:
+def _values(column: Column) -> WrittenValues:
     """The values of a column as JSON."""
     match column.kind:
         case "string":
@@ -154,14 +154,16 @@ def _values(column: Column) -> Written:
     return _of_array(pa.array(texts, pa.string()))
 
 
-def _numbers(values: list[float | None]) -> Written:
+def _numbers(values: list[float | None]) -> WrittenValues:
     """Reals in the shortest form that is exact, all of them written as one list and parted."""
     data = np.frombuffer(msgspec.json.encode(values), np.uint8)
     commas = np.flatnonzero(data == 44)
-    return Written(data, np.append(1, commas + 1)[: len(values)], np.append(commas, len(data) - 1))
+    return WrittenValues(
+        data, np.append(1, commas + 1)[: len(values)], np.append(commas, len(data) - 1)
+    )
 
 
-def _strings(texts: pa.Array, missing: Any = None) -> Written:
+def _strings(texts: pa.Array, missing: Any = None) -> WrittenValues:
     source = Texts.of(texts)
     ends = source.offsets.astype(np.int64)
     gone = np.zeros(len(texts), np.bool_) if missing is None else missing
@@ -170,18 +172,18 @@ def _strings(texts: pa.Array, missing: Any = None) -> Written:
     out = np.empty(most * size + 4 * len(texts), np.uint8)
     offsets = np.empty(len(texts) + 1, np.int64)
     write_strings(source.data, ends[:-1], ends[1:], gone, out, offsets)
-    return Written(out, offsets[:-1], offsets[1:])
+    return WrittenValues(out, offsets[:-1], offsets[1:])
 
 
-def _times(values: Any, missing: Any) -> Written:
+def _times(values: Any, missing: Any) -> WrittenValues:
     gone = np.zeros(len(values), np.bool_) if missing is None else missing
     out = np.empty(len(values) * _LONGEST_TIME, np.uint8)
     offsets = np.empty(len(values) + 1, np.int64)
     write_times(np.ascontiguousarray(values), gone, True, out, offsets)
-    return Written(out, offsets[:-1], offsets[1:])
+    return WrittenValues(out, offsets[:-1], offsets[1:])
 
 
-def _of_array(texts: pa.Array) -> Written:
+def _of_array(texts: pa.Array) -> WrittenValues:
     source = Texts.of(texts)
     ends = source.offsets.astype(np.int64)
-    return Written(source.data, ends[:-1], ends[1:])
+    return WrittenValues(source.data, ends[:-1], ends[1:])

@@ -9,11 +9,11 @@ and rows compared from the left are in the order of `ensue.engine.stream`: alarm
 before its events; of one root, whole levels one after the other; within a level first by what was
 read, then by the correlation that read it, then as it put out.
 
-Where no correlation feeds another, two numbers say as much, within one batch (`Places`): a *slot*,
-which is that of a row or lies before it, for the alarms that come before it; and for the outputs of
-an event the correlation, which comes after that of another event. Of alarms in one slot the time
-counts, then the correlation, then the last event that the key has read. In come the outputs of
-several sources, each in its own order; out goes the order of all of them (`order_of`).
+Where no correlation feeds another, two numbers are enough within one batch (`OutputPlaces`): the
+*slot*, which is a row or, for alarms, the gap before a row; and the number of the correlation.
+Alarms in one slot are ordered by time, then by correlation, then by the last event that the key has
+read. In come the outputs of several sources, each source in its own order; out goes the order of
+all outputs (`order_of`).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Roots:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class OutputPlaces:
     """Places of the outputs of one source within a batch; `numbers` has their correlations.
 
     `alarms` has the time and the key's last event, where alarms may have caused some outputs.
@@ -170,12 +170,12 @@ class Places:
     alarms: npt.NDArray[np.int64] | None = None
 
     @classmethod
-    def of_rows(cls, rows: Rows, numbers: Rows | int) -> Places:
+    def of_rows(cls, rows: Rows, numbers: Rows | int) -> OutputPlaces:
         """Outputs that come from rows of the batch."""
         return cls(2 * rows + 1, np.broadcast_to(numbers, len(rows)))
 
     @classmethod
-    def of_roots(cls, roots: Roots, of_batch: Instants) -> Places:
+    def of_roots(cls, roots: Roots, of_batch: Instants) -> OutputPlaces:
         """Outputs that come from rows of the batch or from alarms."""
         slots = 2 * roots.rows + 1
         alarms = np.flatnonzero(roots.rows < 0)
@@ -187,7 +187,7 @@ class Places:
     @classmethod
     def of_positions(
         cls, positions: Positions, number: int, first: int, of_batch: Instants
-    ) -> Places:
+    ) -> OutputPlaces:
         """Places within a batch from `order.Positions`; `first` is the number of its first row."""
         is_alarm = positions[:, 1] == ALARM
         rows = np.where(is_alarm, -1, positions[:, 2] - first)
@@ -195,7 +195,7 @@ class Places:
         return cls.of_roots(Roots(rows, numbers, positions[:, 0], positions[:, 3]), of_batch)
 
 
-def order_of(sources: Sequence[Places]) -> Rows:
+def order_of(sources: Sequence[OutputPlaces]) -> Rows:
     """The order of all outputs, which are numbered from one source to the next."""
     slots = np.concatenate([each.slots for each in sources])
     seconds = np.concatenate([each.numbers for each in sources])
@@ -209,7 +209,7 @@ def order_of(sources: Sequence[Places]) -> Rows:
     return np.argsort(slots * last + seconds, kind="stable")
 
 
-def _ranks(sources: Sequence[Places], alarms: Rows) -> Rows:
+def _ranks(sources: Sequence[OutputPlaces], alarms: Rows) -> Rows:
     """Of each of these outputs how many come before it, of all that are alarms."""
     numbers = np.concatenate([each.numbers for each in sources])[alarms]
     when = np.concatenate(

@@ -178,9 +178,12 @@ class RelatedCorrelation:
         ends = np.flatnonzero(letters & unless)
         out = np.empty(len(holds), np.int64)
         count = moments.settle_firings(
-            fired.before, holds, matches.starts, matches.keys, ends + number, keys[ends],
-            self._floors, self.form.keep == "all", out,
-        )  # fmt: skip
+            moments.JudgedFirings(fired.before, holds, matches.starts, matches.keys),
+            moments.Resets(ends + number, keys[ends]),
+            self._floors,
+            self.form.keep == "all",
+            out,
+        )
         return out[:count]
 
     @property

@@ -265,7 +265,7 @@ class Counting:
         at = done = fired = 0
         while True:
             store = self._store(events)
-            reached = stretches.Reached(at, done, fired)
+            reached = stretches.CandidatesReached(at, done, fired)
             at, done, fired, lacks = stretches.read_stretches(
                 given, reached, rule, store, self.held, floors, program, room
             )
@@ -311,9 +311,9 @@ class Counting:
             form.bind == "first",
         )
 
-    def _room(self, size: int) -> stretches.Triggered:
+    def _room(self, size: int) -> stretches.TriggerArrays:
         values = np.zeros((size, len(self._values)), np.int64)
-        return stretches.Triggered(
+        return stretches.TriggerArrays(
             np.zeros(size, np.int64),
             np.zeros((size, len(self._form.places)), np.int64),
             values,
@@ -321,9 +321,9 @@ class Counting:
             np.zeros((size, len(self._values)), np.bool_),
         )
 
-    def _taller_room(self, room: stretches.Triggered) -> stretches.Triggered:
+    def _taller_room(self, room: stretches.TriggerArrays) -> stretches.TriggerArrays:
         size = 2 * len(room.candidates)
-        return stretches.Triggered(*(taller(each, size) for each in room))
+        return stretches.TriggerArrays(*(taller(each, size) for each in room))
 
     def _more_values(self) -> None:
         """A table of values that is at most a quarter full of what counts."""

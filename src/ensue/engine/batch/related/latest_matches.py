@@ -86,7 +86,7 @@ class LatestMatches:
             yield self.registers[:, column]
 
 
-def _chain(form: Form, bit_of: Callable[[str], int]) -> tuple[match_links.Chain, int]:
+def _chain(form: Form, bit_of: Callable[[str], int]) -> tuple[match_links.ChainArrays, int]:
     """The chain for the loops, and how many registers a key has."""
     begins = np.cumsum([0, *(len(group) for group in form.groups)]).astype(np.int64)
     blocks, at = [], 0
@@ -100,7 +100,7 @@ def _chain(form: Form, bit_of: Callable[[str], int]) -> tuple[match_links.Chain,
     binds_match = form.bind == "latest" or form.after is not None
     ports = [] if binds_match else [bit_of(port) for port in form.slots]
     masks = [sum(1 << bit_of(port) for port in set(group)) for group in form.groups]
-    chain = match_links.Chain(
+    chain = match_links.ChainArrays(
         begins,
         np.array(masks, np.uint64),
         np.array([bit_of(port) for port in form.places], np.uint64),

@@ -87,7 +87,7 @@ class Clock:
         )
         rows = moments.ReadRows(letters, times, keys, number, self.read, self.ports)
         size = len(every.due)
-        room = moments.Fired(
+        room = moments.FiredMoments(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
             np.empty(size, np.int64),

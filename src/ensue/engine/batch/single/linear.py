@@ -24,7 +24,6 @@ from ensue.engine.batch.kernels.linear_steps import (
     LinearCells,
     LinearMachine,
     LinearRoom,
-    Read,
     SymbolPrograms,
     place_shapes,
     walk_linear,
@@ -35,6 +34,7 @@ from ensue.engine.core.effects import Action, emitted_types
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, taller
 from ensue.engine.core.rule_table import Symbols, first_starts
+from ensue.engine.core.stepping.arrays import WalkedEvents
 from ensue.machine.model import Bind, Emit, Fire, Machine
 
 _ENDLESS = 2**61
@@ -77,7 +77,7 @@ class LinearWalk:
         at = fired = 0
         known = len(self.actions) - 1
         room = FiringRoom(max(1024, len(keys) // 8), self.slots.shape[1])
-        read = Read(self._symbol_numbers.of(bits), times, keys, before)
+        read = WalkedEvents(self._symbol_numbers.of(bits), times, keys, before)
         programs = self._programs.of(self._symbols.atoms)
         while True:
             shapes = FiringShapes(

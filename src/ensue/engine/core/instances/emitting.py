@@ -182,7 +182,7 @@ def recipe_for(
     bound: tuple[str, ...],
     said: Iterable[PushPort | PushNew | str],
 ) -> Recipe:
-    """What is said over bound ports; of an expression, it is types of events that carry the key."""
+    """The recipe of statements over bound ports, or of the types that an ECL expression emits."""
     timers = {port.name for port in correlation.ports if isinstance(port, TimerPort)}
     clocks = [port for port in bound if port in timers]
     ports = (*(port for port in bound if port not in timers), *clocks)

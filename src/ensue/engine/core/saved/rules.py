@@ -182,7 +182,7 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
         held = [instance.active[state] for state in active]
         starts = [None if start == NOW else int(start) for start in held]
     return SavedExtra(
-        # Only the order of those that are due together asks for it.
+        # Needed only to order keys whose timers are due together.
         last_read=instance.last_read if rule.has_clock else 0,
         due=dict(instance.timers_due),
         outputs_at=None if outputs is None else outputs.time,

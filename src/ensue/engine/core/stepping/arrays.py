@@ -66,7 +66,7 @@ class Visits(NamedTuple):
     letters: npt.NDArray[np.uint8]
 
 
-class Fired(NamedTuple):
+class FiringArrays(NamedTuple):
     """Firings: the row that caused each, or `NO_ROW`; its rule, its action, and what is bound.
 
     `when` has, where there are timers, the time of the trigger, the key's last event and the key.

@@ -40,8 +40,8 @@ Entry = tuple[
     "Rule | SplitReading",
     frozenset[str],
 ]
-"""Instances to look in, the row of keys that have none, the mask, which key, who reads it, and the
-ports that it matches."""
+"""The instances to look in, the row of keys without an instance, the mask, which key, the rule that
+reads the event, and the ports that the event matches."""
 Readers = tuple[Entry, ...]
 
 

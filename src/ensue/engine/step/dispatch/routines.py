@@ -161,7 +161,7 @@ _ALARMS_OF_GROUPS = (
 
 
 def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
-    """The function that finds out who reads an event of this type, and under which keys."""
+    """The function that finds the rules which read an event of this type, and under which keys."""
     writing = RoutineText(routines)
     tests, keys = writing.tests(), writing.keys()
     names = ["".join(f"{name}, " for name in writing.key_variables())]

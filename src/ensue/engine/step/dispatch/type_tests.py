@@ -1,8 +1,8 @@
 """The tests that ports ask of events of one type: each has a bit, however many ports ask it.
 
 In come ports that take the type; out goes, for each, the mask of the tests that must hold for it.
-How the tests are put to an event is written out in `routines`; what follows from the answers is
-for those who build on this.
+How the tests are put to an event is written out in `routines`; what follows from the answers stands
+in `plans`.
 """
 
 from __future__ import annotations

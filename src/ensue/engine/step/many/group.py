@@ -98,7 +98,7 @@ class CellGroup:
     # --- rules that come and go -------------------------------------------------------------------
 
     def take(self, rules: Mapping[Rule, Shape], staying: Container[str], types: TypeSystem) -> None:
-        """Go on with these rules, in this order; those that stay keep where they stand."""
+        """Go on with these rules, in this order; rules that stay keep their cells."""
         known = {rule.name: n for n, rule in enumerate(self.rules) if rule.name in staying}
         new_numbers = np.full(len(self.rules), -1, np.int64)
         for number, rule in enumerate(rules):

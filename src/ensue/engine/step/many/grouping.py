@@ -1,8 +1,8 @@
 """Which rules of a library run in cells, and in which group.
 
-In come the rules that neither feed other rules nor are fed by them; out go those that have cells,
-with their shapes, by the key that they read by: one group for each key that has enough of them. All
-other rules run by themselves. Compiled loops are loaded only when a group is made.
+In come the rules that neither feed other rules nor are fed by them; out go the rules that run in
+cells, with their shapes: one group for each key by which enough rules read. All other rules run by
+themselves. Compiled loops are loaded only when a group is made.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ensue.engine.ports import key_text
 from ensue.events.event import Event
 
 FEWEST_EVENTS = 32
-"""So many events a key keeps before it is worth looking for those that are no longer bound."""
+"""So many events a key keeps before it is worth looking for events that are no longer bound."""
 
 Firing = tuple[int, ...]
 """The number of a rule, its action, and what is bound in each place (`kernels`)."""
@@ -111,7 +111,7 @@ class KeyState:
         return {trigger: n for trigger, by in self.emitted.items() if (n := by.get(rule, 0))}
 
     def renumber(self, numbers: Any, rules: int) -> None:
-        """Rules have other numbers from now on, by their old ones; -1 for those that are gone."""
+        """Give rules other numbers, by their old numbers; -1 for rules that are gone."""
         before = self.where
         self.where = np.zeros(rules, np.uint32)
         stays = numbers >= 0

@@ -1,6 +1,6 @@
 """Events to and from an AMQP broker.
 
-`address` is a queue: an event in it is for one who reads it, the gateway or another client. Where
+`address` is a queue: each event in it is for one reader, the gateway or another client. Where
 `exchange` names a type, `address` is an exchange of that type instead, at which every client has a
 queue of its own, the gateway too; several gateways at one service need that. What is missing is
 declared. Publications are confirmed by the broker, and an event is acknowledged when the gateway
@@ -261,7 +261,7 @@ class AmqpAdapter(Adapter):
         self._control.put(message.body)
 
     def _cancelled(self, _: Any) -> None:
-        """The broker hands out no more of a queue, since somebody has deleted it."""
+        """The broker delivers no more of a queue, since the queue was deleted."""
         self._closed(None, RuntimeError("a queue of the gateway was deleted"))
 
     def _closed(self, _: Any, error: BaseException | None = None) -> None:

@@ -1,7 +1,7 @@
 """Events to and from HTTP.
 
 With `listen`, the gateway is itself the service: it takes webhooks and WebSockets at the paths of
-its addresses, and what is published goes to all who have a WebSocket open. With `url`, what is
+its addresses, and what is published goes to all open WebSockets. With `url`, what is
 published is posted there (or sent over a WebSocket, where the scheme is `ws`), and events come over
 a WebSocket that the gateway opens, where the other side has one. Both may be given: webhooks in by
 `listen`, webhooks out by `url`.
@@ -199,7 +199,7 @@ class HttpAdapter(Adapter):
                 await self._open_socket(address)
 
     async def _open_socket(self, address: str) -> None:
-        """A WebSocket to an address. Who has none there is a webhook, and is posted to only."""
+        """A WebSocket to an address. An address without one is a webhook, and is only posted to."""
         target = self._target(address, is_socket=True)
         try:
             socket = await self._session.ws_connect(

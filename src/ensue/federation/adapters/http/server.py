@@ -1,9 +1,10 @@
 """The side of an HTTP service that others connect to: webhooks, WebSockets and control messages.
 
-A posted event is answered when the gateway has acknowledged it (204), so that who posts knows that
-it is at its destinations; 503 means that it is to be posted again. Who connects by WebSocket sends
-events and gets all that are published at the service; who does not read them is cut off. How many
-callers there may be, and what their bodies may take, is the matter of `federation.doors`.
+A posted event is answered when the gateway has acknowledged it (204), so that the client knows that
+it is at its destinations; 503 means that it is to be posted again. A client that connects by
+WebSocket sends events and gets all that are published at the service; a client that does not read
+is cut off. How many callers there may be, and what their bodies may take, is the matter of
+`federation.doors`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class Server:
             raise LinkError(f"service `{service.name}`: cannot listen: {error}") from None
 
     def _admit(self) -> Any:
-        """Refuses whoever does not show the token that is asked for."""
+        """Refuses a request without the required token."""
 
         async def admit(request: Any, handler: Any) -> Any:
             # A header may hold bytes that are no text.

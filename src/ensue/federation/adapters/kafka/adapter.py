@@ -233,7 +233,7 @@ class KafkaAdapter(Adapter):
         if not missing:
             return
         for made in client.create_topics(missing, request_timeout=SECONDS_TO_ANSWER).values():
-            # Another gateway may have been quicker, or topics may be somebody else's to make.
+            # Another gateway may have been quicker, or this one may not create topics.
             with contextlib.suppress(kafka.KafkaException):
                 made.result()
 

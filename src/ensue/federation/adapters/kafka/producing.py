@@ -1,8 +1,8 @@
 """Records to Kafka, in threads: when `produce` returns, the broker has them.
 
-The client library sends in threads of its own, and goes on sending when nobody waits any more. So
-`close` returns once nothing is on its way: what a later connection finds at the broker, when it
-looks up which events are there, is then all that will ever come of this one.
+The client library sends in threads of its own, and goes on sending when no coroutine waits any
+more. So `close` returns once nothing is on its way: what a later connection finds at the broker,
+when it looks up which events are there, is then all that will ever come of this one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Producing:
         raise failed
 
     def close(self) -> None:
-        """Give up what is on its way, and wait until whoever sends it has noticed."""
+        """Give up what is on its way, and wait until the sending thread has noticed."""
         self._is_closed = True
         until = time.monotonic() + _SECONDS_TO_END
         while True:

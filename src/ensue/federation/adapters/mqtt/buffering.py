@@ -59,5 +59,5 @@ class BufferedSocket:
         except _NOT_NOW:
             self._flushing = self._loop.call_later(_SECONDS_UNTIL_ROOM, self._flush)
         except OSError:
-            # Who reads from the socket hears that it is broken.
+            # The reader of the socket is told that it is broken.
             self._written.clear()

@@ -1,9 +1,9 @@
 """Events to and from NATS.
 
-Core NATS keeps nothing: who is away misses what is sent. JetStream keeps messages in streams, which
-the adapter makes where there are none; the gateway has a durable consumer in each, and every event
-is published under an identity, so that the server itself refuses one that it has. Control messages
-go over core NATS in both kinds.
+Core NATS keeps nothing: a client that is away misses what is sent. JetStream keeps messages in
+streams, which the adapter makes where there are none; the gateway has a durable consumer in each,
+and every event is published under an identity, so that the server itself refuses one that it has.
+Control messages go over core NATS in both kinds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _REFUSED = "permissions violation"
 
 
 class NatsOptions(ProtectedOptions, frozen=True, kw_only=True):
-    """`token` and `credentials` are ways of NATS to say who one is."""
+    """`token` and `credentials` are ways in which a NATS client authenticates itself."""
 
     token: str | None = None
     credentials: str | None = None
@@ -146,7 +146,7 @@ class NatsAdapter(Adapter):
         for each in subscriptions:
             await self._do("cannot unsubscribe", each.unsubscribe())
         if subscriptions:
-            # What is published from here on, by whoever, is not for this adapter.
+            # Events that are published from here on are not for this adapter.
             await self._do("cannot unsubscribe", self._until_read())
 
     async def receive(self) -> list[Incoming]:

@@ -132,7 +132,7 @@ class ProximityAdapter(Adapter):
         try:
             return position in Area.parse(area)
         except ValueError:
-            # An area that nobody understands keeps an event from nobody.
+            # An area that cannot be read withholds an event from no one.
             return True
 
     def _placed(self, event: Event) -> Event:

@@ -2,8 +2,8 @@
 
 A stream keeps its entries; the gateway has a consumer group of its own there, which remembers how
 far it has acknowledged, and `recall` looks at the end of the stream. An entry has one field `event`
-with the JSON. Pub/sub keeps nothing: who is away misses what is sent. Control messages go over
-pub/sub in both kinds.
+with the JSON. Pub/sub keeps nothing: a client that is away misses what is sent. Control messages go
+over pub/sub in both kinds.
 
 The client library reads an answer line by line, which takes as long as all else that a gateway does
 with an event. So a script at the server hands over many entries as one text (MessagePack), once the

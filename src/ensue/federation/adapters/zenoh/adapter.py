@@ -1,9 +1,9 @@
 """Events to and from Zenoh.
 
 `address` is a key. Peers meet at the place that `url` names (`zenoh://HOST:PORT`, `zenohs://` over
-TLS): whoever comes first listens there, the others connect. So every peer is server and client, and
-its certificate is for both. Nothing is kept for who is away. The library works in threads, which
-hand over to the loop.
+TLS): the first peer listens there, the others connect. So every peer is server and client, and its
+certificate is for both. Nothing is kept for a peer that is away. The library works in threads,
+which hand over to the loop.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TRANSPORTS = {"zenoh": "tcp", "zenohs": "tls"}
 class ZenohOptions(ProtectedOptions, frozen=True, kw_only=True):
     """`connect` and `listen` are endpoints in Zenoh's own words, such as `tcp/10.0.0.1:7447`.
 
-    `users` is a file of lines `user:password`: others who connect must be one of them.
+    `users` is a file of lines `user:password`: a peer that connects must be one of them.
     """
 
     connect: tuple[str, ...] = ()
@@ -242,7 +242,7 @@ def _answer(query: Any) -> None:
 
 
 def attached_headers(attachment: Any) -> dict[str, str]:
-    """The headers in an attachment; none in one that somebody else has made."""
+    """The headers in an attachment; none in one that is not of a gateway."""
     try:
         found = {} if attachment is None else json.loads(bytes(attachment))
     except (ValueError, RecursionError):

@@ -42,7 +42,7 @@ def _shown(reason: Any) -> str:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> Any:
-    # Loaded by those who use patterns only.
+    # Loaded only where a library has patterns.
     import re2
 
     options = re2.Options()

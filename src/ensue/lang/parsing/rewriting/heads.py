@@ -224,7 +224,7 @@ def _join_neighbours(draft: Draft) -> None:
 
 
 def _rewrite_clauses(draft: Draft, clauses: str, moved: list[str]) -> str:
-    """The clauses with their conditions rewritten, and with those that the filter gave away."""
+    """The clauses with their conditions rewritten, and with conditions moved out of the filter."""
     starts = [found.start() for found in _CLAUSE.finditer(clauses)]
     parts = [clauses[a:b].strip() for a, b in pairwise([*starts, len(clauses)])]
     waits = any(each.startswith("unless") for each in moved) and "timeout" in draft.text

@@ -19,9 +19,9 @@ from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Comparison, In, Logic, Not
 from ensue.machine.analyses.conditions.linear import Inequality, core
 from ensue.machine.analyses.conditions.terms import (
-    Form,
     Forms,
     KindOf,
+    LinearForm,
     comparable,
     difference,
     equatable,
@@ -207,7 +207,7 @@ _WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 
 
-def _inequality(left: Form, right: Form, operator: str, source: int) -> Inequality:
+def _inequality(left: LinearForm, right: LinearForm, operator: str, source: int) -> Inequality:
     low, high = (left, right) if operator in ("<", "<=") else (right, left)
     terms, constant = difference(low, high)
     found = Inequality(terms, constant, operator in ("<", ">"), frozenset({source}))

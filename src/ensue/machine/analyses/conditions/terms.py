@@ -26,7 +26,7 @@ KindOf = Callable[[Name], str | None]
 
 
 @dataclass
-class Form:
+class LinearForm:
     """`terms` are unknowns with their factors. `kind` is that of the value."""
 
     kind: str
@@ -47,7 +47,7 @@ class Forms:
         self._texts: dict[str, int] = {}
         self.shifted: dict[str, dict[Fraction, str]] = {}
 
-    def of(self, x: Expression) -> Form | None:
+    def of(self, x: Expression) -> LinearForm | None:
         match x:
             case Literal(value):
                 return self._literal(value)
@@ -68,27 +68,27 @@ class Forms:
             case _:
                 return None
 
-    def _literal(self, value: object) -> Form:
+    def _literal(self, value: object) -> LinearForm:
         match value:
             case bool():
-                return Form("boolean", constant=Fraction(value))
+                return LinearForm("boolean", constant=Fraction(value))
             case int():
-                return Form("integer", constant=Fraction(value))
+                return LinearForm("integer", constant=Fraction(value))
             case float():
-                return Form("real", constant=Fraction(value))
+                return LinearForm("real", constant=Fraction(value))
             case datetime():
-                return Form("timestamp", constant=Fraction(microseconds_of(value)))
+                return LinearForm("timestamp", constant=Fraction(microseconds_of(value)))
         # Texts are only asked to be equal: each has a number of its own.
-        return Form(
+        return LinearForm(
             "string", constant=Fraction(self._texts.setdefault(str(value), len(self._texts)))
         )
 
-    def _unknown(self, x: Expression, kind: str | None) -> Form | None:
+    def _unknown(self, x: Expression, kind: str | None) -> LinearForm | None:
         if kind not in ("integer", "real", "timestamp", "string", "boolean"):
             return None
-        return Form(kind, {print_expression(x): Fraction(1)})
+        return LinearForm(kind, {print_expression(x): Fraction(1)})
 
-    def _arithmetic(self, x: Arithmetic) -> Form | None:
+    def _arithmetic(self, x: Arithmetic) -> LinearForm | None:
         parts = [self.of(x.first), *(self.of(operand) for _, operand in x.rest)]
         known = [each for each in parts if each is not None]
         kinds = {each.kind for each in known}
@@ -103,7 +103,9 @@ class Forms:
             return self._reals(x, known, operators)
         return None
 
-    def _integers(self, x: Arithmetic, parts: list[Form], operators: list[str]) -> Form | None:
+    def _integers(
+        self, x: Arithmetic, parts: list[LinearForm], operators: list[str]
+    ) -> LinearForm | None:
         total = parts[0]
         for operator, part in zip(operators, parts[1:], strict=True):
             if operator in "+-":
@@ -115,7 +117,9 @@ class Forms:
                 return self._unknown(x, "integer")
         return total
 
-    def _reals(self, x: Arithmetic, parts: list[Form], operators: list[str]) -> Form | None:
+    def _reals(
+        self, x: Arithmetic, parts: list[LinearForm], operators: list[str]
+    ) -> LinearForm | None:
         found = self._unknown(x, "real")
         if found is not None and len(parts) == 2 and operators[0] in "+-":
             first, second = parts
@@ -126,7 +130,7 @@ class Forms:
         return found
 
 
-def comparable(left: Form, right: Form) -> bool:
+def comparable(left: LinearForm, right: LinearForm) -> bool:
     """Whether a comparison of two forms is one of the numbers that they stand for."""
     kinds = {left.kind, right.kind}
     if kinds == {"integer"} or (len(kinds) == 1 and left.kind in ("real", "timestamp")):
@@ -139,32 +143,32 @@ def comparable(left: Form, right: Form) -> bool:
     return constant.is_constant and abs(constant.constant) < EXACT_IN_DOUBLES
 
 
-def equatable(left: Form, right: Form) -> bool:
+def equatable(left: LinearForm, right: LinearForm) -> bool:
     """Whether `=` between two forms asks that they stand for one number."""
     if left.kind == right.kind and left.kind in ("string", "boolean"):
         return True
     return comparable(left, right)
 
 
-def difference(left: Form, right: Form) -> tuple[Mapping[str, Fraction], Fraction]:
+def difference(left: LinearForm, right: LinearForm) -> tuple[Mapping[str, Fraction], Fraction]:
     """Unknowns and constant of one form less another."""
     result = _added(left, right, -1)
     return {name: value for name, value in result.terms.items() if value}, result.constant
 
 
-def _is_single(form: Form) -> bool:
+def _is_single(form: LinearForm) -> bool:
     return list(form.terms.values()) == [1] and not form.constant
 
 
-def _added(left: Form, right: Form, sign: int) -> Form:
+def _added(left: LinearForm, right: LinearForm, sign: int) -> LinearForm:
     terms = dict(left.terms)
     for name, value in right.terms.items():
         terms[name] = terms.get(name, Fraction(0)) + sign * value
-    return Form(left.kind, terms, left.constant + sign * right.constant)
+    return LinearForm(left.kind, terms, left.constant + sign * right.constant)
 
 
-def _scaled(form: Form, factor: Fraction) -> Form:
-    return Form(
+def _scaled(form: LinearForm, factor: Fraction) -> LinearForm:
+    return LinearForm(
         form.kind,
         {name: value * factor for name, value in form.terms.items()},
         form.constant * factor,

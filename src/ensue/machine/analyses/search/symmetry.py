@@ -280,7 +280,7 @@ def _pushed(behaviour: Behaviour) -> Iterable[str]:
 
 
 def _runs(transitions: Sequence[Transition]) -> list[list[Transition]]:
-    """Transitions in their order; those that read events, and do not mind their order, together."""
+    """Transitions in their order; neighbours whose order does not matter are one run."""
     runs: list[list[Transition]] = []
     is_open = False
     touched: set[State] = set()

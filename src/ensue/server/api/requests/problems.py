@@ -2,7 +2,7 @@
 
 In comes whatever a route raises; out goes a response of `application/problem+json`. `type` is a
 stable name, `detail` a sentence that says what to do; `problems` and `diagnostics` list all that
-was found. What nobody expected is logged with its traceback, and told without it.
+was found. An unexpected error is logged with its traceback, and answered without it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What routes read from requests: parameters, JSON bodies, and who calls.
+"""What routes read from requests: parameters, JSON bodies, and the caller.
 
 Every value that does not fit is refused with what was given and what is allowed. Unknown parameters
 are refused too: a misspelt one that is silently ignored gives a wrong answer.
@@ -47,7 +47,7 @@ def libraries_of(request: HTTPConnection) -> Libraries:
 
 
 def principal_of(request: HTTPConnection, role: Role | None = None) -> Principal:
-    """Who calls; refused without the role."""
+    """The caller; refused without the role."""
     principal: Principal | None = request.state.principal
     if principal is None:
         raise ProblemError(401, "token", "send a known token as `Authorization: Bearer TOKEN`")
@@ -95,7 +95,7 @@ async def read_filter(
 
 
 class Parameters:
-    """The query of a request, read name by name; `done` refuses what nobody has read."""
+    """The query of a request, read name by name; `done` refuses names that were not read."""
 
     def __init__(self, request: HTTPConnection, known: Sequence[str]) -> None:
         self._given: dict[str, list[str]] = {}

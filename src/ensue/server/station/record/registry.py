@@ -1,6 +1,6 @@
 """Libraries and their versions, the audit log and webhooks: the tables beside the journal.
 
-In come what a library is to be and who says so; out go rows. A version, once written, is never
+In come the text of a library and its author; out go rows. A version, once written, is never
 changed; which one is in force, and whether it runs, is told apart. Everything that writes is called
 inside of `Journal.write` by the thread of the line. Whether a text is right is not checked here.
 """

@@ -1,6 +1,6 @@
 """Libraries that come, change and go while events flow, each change one step of the line.
 
-In comes a text and who puts it; out goes a `Change`, or a `LibraryError` with every finding. A text
+In comes a text and its author; out goes a `Change`, or a `LibraryError` with every finding. A text
 is read and checked before the line hears of it. The line then changes the run, which keeps the
 state of rules that mean the same, and writes version, state and audit log in one transaction: after
 a crash either all of it has happened or nothing. A disabled library forgets its state.

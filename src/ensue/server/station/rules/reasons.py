@@ -2,8 +2,8 @@
 
 In come a library that runs and a rule of it; out goes what the rule still waits for, in its own
 words. The rules that run live keep no reasons, so the events of the journal are read once more, by
-the definitions, by the rule and by those that feed it; the clock moves as it did live. Read are the
-latest events, as many as are asked for, and no longer than a limit of seconds.
+the definitions, by the rule and by the rules that feed it; the clock moves as it did live. Read are
+the latest events, as many as are asked for, and no longer than a limit of seconds.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def types_of(library: bytes) -> TypeSystem:
 
 
 def refuse_ahead(given: tuple[bytes, float], batches: Batches) -> Batches:
-    """Records, of which those that lie before or beyond the reach of the clock are rejected."""
+    """Records; those whose times lie out of the reach of the clock are rejected."""
     library, allowed = given
     types = types_of(library)
     for batch in batches:

@@ -54,9 +54,9 @@ Numbers = npt.NDArray[np.uint64]
 class GroupPacks(NamedTuple):
     """What a group of rules reads, as plain data.
 
-    `names` are the columns that travel, `keys` those that decide on the bucket, one of `buckets`,
-    and `types` the types of events. With `packs_types` the type of an event stands in its arrival
-    (`packed_types`).
+    `names` are the columns that travel, `keys` the columns that decide on the bucket, one of
+    `buckets`, and `types` the types of events. With `packs_types` the type of an event stands in
+    its arrival (`packed_types`).
     """
 
     number: int
@@ -190,7 +190,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _codes(types: pa.Array, known: pa.Array) -> Any:
-    """The place of each row's type among those that are known, -1 if it is none of them."""
+    """The place of each row's type among the known types, -1 for any other type."""
     if not pa.types.is_dictionary(types.type):
         return pc.index_in(types, known).fill_null(-1).to_numpy()
     codes = _codes(types.dictionary.cast(pa.string()), known)

@@ -2,8 +2,8 @@
 
 In come a filter, a library or a text of rules, and the id that was received last; out goes what
 matches, each with its id. Both ways give the same: server-sent events carry the event as `data`,
-its kind as `event` and its id as `id`; a WebSocket carries one JSON text for each. Who goes on from
-an id misses nothing and gets nothing twice.
+its kind as `event` and its id as `id`; a WebSocket carries one JSON text for each. A client that
+goes on from an id misses nothing and gets nothing twice.
 """
 
 from __future__ import annotations
