@@ -200,7 +200,8 @@ class ServerProcess:
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)
-        raise AssertionError(f"the server does not start: {self.errors.read_text()}")
+        told = self.errors.read_text()
+        raise AssertionError(f"the server does not start (exit {self.process.poll()}): {told}")
 
     def kill(self) -> None:
         self.process.kill()

@@ -127,6 +127,7 @@ def test_the_stream_is_filtered_paused_and_opened(demo: Live, opening: Any) -> N
     expect(received).to_contain_text("Reading")
 
     page.keyboard.press("Escape")
+    expect(page.locator("#filter")).to_have_value("type = 'Reading' AND celsius > 0")
     page.keyboard.press("p")
     count = rows.count()
     expect(page.locator(".bar .note")).to_contain_text("held", timeout=20_000)
@@ -145,6 +146,30 @@ def test_a_filter_that_is_wrong_is_told_where(live: Live, opening: Any) -> None:
     expect(page.locator("pre.problem")).to_contain_text("^")
     write(page, "filter in CESQL", "celsius > 1")
     expect(page.locator("pre.problem")).to_be_hidden()
+
+
+def test_the_stream_begins_with_the_latest_and_shows_only_what_a_filter_finds(
+    live: Live, opening: Any
+) -> None:
+    page: Page = opening(live, "#/stream").page
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(live.client.get("/v1/figures").json()["position"])
+    page.keyboard.press("p")
+    write(page, "filter in CESQL", "EXISTS correlation OR celsius > 60")
+    expect(rows).to_have_count(2)
+    expect(page.get_by_role("button", name="pause")).to_be_visible()
+    # A filter that is half written leaves what is there.
+    write(page, "filter in CESQL", "celsius > ")
+    expect(page.get_by_role("alert")).to_contain_text("<filter>:1:")
+    expect(rows).to_have_count(2)
+    for each in ("outputs", "events"):
+        page.get_by_label(each, exact=True).click()
+    expect(page.get_by_label("events", exact=True)).to_be_checked()
+
+
+def test_an_address_that_is_badly_encoded_shows_its_view(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/rules/%zz/Rise").page
+    expect(page.locator(".problem")).to_contain_text("there is no library")
 
 
 def test_a_view_is_in_the_address_and_can_be_saved(live: Live, opening: Any) -> None:
@@ -182,6 +207,43 @@ def test_rules_show_counts_machines_keys_and_reasons(live: Live, opening: Any) -
     expect(page.locator("article.reason li.done")).to_contain_text("low by e2")
     live.client.post("/v1/libraries/heat/disable")
     live.client.post("/v1/libraries/heat/enable")
+
+
+def test_the_key_of_a_question_is_in_the_address(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/rules/heat/Rise").page
+    write(page, "key", "s2")
+    expect(page).to_have_url(re.compile(r"#/rules/heat/Rise\?key=s2$"))
+    other: Page = opening(live, page.url.removeprefix(live.url + "/")).page
+    expect(other.locator("article.reason")).to_contain_text("key s2")
+
+
+def test_a_rule_that_is_changed_is_drawn_anew(opening: Any) -> None:
+    with serving(settings()) as live:
+        live.put()
+        opened = opening(live, "#/rules/heat/Rise")
+        page: Page = opened.page
+        expect(page.locator("pre.code")).to_contain_text("low ; high")
+        live.put(RULES.replace("low ; high", "low ; low ; high"))
+        expect(page.get_by_role("heading", level=1)).to_contain_text("version 2")
+        expect(page.locator("pre.code")).to_contain_text("low ; low ; high")
+        opened.close()
+
+
+def test_links_in_a_row_lead_where_they_say_and_keep_the_focus(opening: Any) -> None:
+    with serving(settings()) as live:
+        live.put()
+        live.publish([reading(0, "s1", 20), reading(1, "s1", 70)])
+        opened = opening(live, "#/rules")
+        page: Page = opened.page
+        why = page.get_by_role("link", name="why")
+        why.focus()
+        page.wait_for_timeout(2_500)
+        expect(why).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(r"#/outputs/\d+$"))
+        page.go_back()
+        expect(page).to_have_url(re.compile(r"#/rules$"))
+        opened.close()
 
 
 def test_an_output_is_opened_to_its_causes_on_a_line_of_time(live: Live, opening: Any) -> None:
@@ -384,7 +446,8 @@ def test_a_channel_is_chosen_and_links_are_shown(opening: Any) -> None:
         expect(page.locator("#filter")).to_be_visible()
         running.client.post("/channels/alarms/v1/events", json=[reading(2, "here", 1.0)])
         expect(page.locator("td.data").first).to_contain_text("here")
-        expect(page.locator("td.data").filter(has_text="s1")).to_have_count(0)
+        # Of `main` it has what the link brings over, and no more.
+        expect(page.locator("td.data").filter(has_text="s1")).to_have_count(1)
         page.keyboard.press("2")
         expect(page.get_by_text("No rule runs")).to_be_visible()
 
@@ -436,6 +499,17 @@ def test_it_fits_a_phone(demo: Live, opening: Any) -> None:
     expect(page.locator("tbody tr").nth(3)).to_be_visible(timeout=20_000)
     page.wait_for_timeout(400)
     opened.picture("phone")
+
+
+def test_the_way_past_the_head_of_the_page_stays_in_its_view(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/rules").page
+    expect(page.locator("tr[data-row]").first).to_be_visible()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    expect(page).to_have_url(re.compile(r"#/rules$"))
+    page.keyboard.press("Tab")
+    expect(page.locator("tr[data-row]").first).to_be_focused()
 
 
 def test_everything_can_be_reached_by_keys(live: Live, opening: Any) -> None:

@@ -15,6 +15,11 @@ export class Problem extends Error {
   }
 }
 
+async function refusal(answer) {
+  // What stands between the page and the server may answer with something else than a problem.
+  return new Problem(answer.status, await answer.json().catch(() => ({})));
+}
+
 function headers(more) {
   return token ? { ...more, Authorization: `Bearer ${token}` } : more;
 }
@@ -34,9 +39,8 @@ export async function ask(path, { method = "GET", body, type = "application/json
     return ask(path, { method, body, type, signal });
   }
   if (answer.status === 204) return null;
-  const given = await answer.json();
-  if (!answer.ok) throw new Problem(answer.status, given);
-  return given;
+  if (!answer.ok) throw await refusal(answer);
+  return answer.json();
 }
 
 export async function askForToken() {
@@ -73,18 +77,24 @@ export async function askForToken() {
 
 export class Stream {
   // Server-sent events over fetch, which can carry a token; goes on from the last id by itself.
-  constructor(parameters, { given, opened, failed }) {
+  // It begins `back` entries before now, so that there is something to see at once.
+  constructor(parameters, { given, opened, failed }, back = 0) {
     this.parameters = parameters;
+    this.back = back;
     this.given = given;
     this.opened = opened;
     this.failed = failed;
-    this.last = parameters.after;
     this.abort = new AbortController();
     this.run();
   }
 
   close() {
     this.abort.abort();
+  }
+
+  async first() {
+    const { position, first_position: kept } = await ask("/v1/figures?seconds=1");
+    return Math.max(kept - 1, position - this.back);
   }
 
   async run() {
@@ -94,7 +104,9 @@ export class Stream {
       } catch (error) {
         if (this.abort.signal.aborted) return;
         this.failed(error);
-        if (error.status >= 400 && error.status < 500 && error.status !== 429) return;
+        // What the journal has lost is not waited for.
+        if (error.status === 410) this.last = undefined;
+        else if (error.status >= 400 && error.status < 500 && error.status !== 429) return;
       }
       await new Promise((resolve) => setTimeout(resolve, 1000));
     }
@@ -103,9 +115,10 @@ export class Stream {
   async read() {
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(this.parameters)) {
-      if (value && name !== "after") query.set(name, value);
+      if (value) query.set(name, value);
     }
-    if (this.last) query.set("after", this.last);
+    this.last ??= await this.first();
+    query.set("after", this.last);
     const answer = await fetch(`${base}/v1/events?${query}`, {
       headers: headers({ Accept: "text/event-stream" }),
       signal: this.abort.signal,
@@ -114,7 +127,7 @@ export class Stream {
       await askForToken();
       return;
     }
-    if (!answer.ok) throw new Problem(answer.status, await answer.json());
+    if (!answer.ok) throw await refusal(answer);
     this.opened();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let waiting = "";
@@ -127,6 +140,8 @@ export class Stream {
       // An id without data says from where to go on if nothing comes.
       const all = frames.map(read);
       for (const each of all) if (each.id) this.last = each.id;
+      const wrong = all.find((each) => each.event === "problem");
+      if (wrong) throw new Problem(wrong.data.status, wrong.data);
       const found = all.filter((each) => each.data !== undefined);
       if (found.length) this.given(found);
     }

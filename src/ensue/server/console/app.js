@@ -26,8 +26,17 @@ let leave = () => {};
 export function route() {
   // `#/rules/lib/rule?key=x` is the view `rules`, with the parts `lib` and `rule`, and `key`.
   const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const [view, ...parts] = path.split("/").map(decodeURIComponent);
+  const [view, ...parts] = path.split("/").map(decoded);
   return { view: view || "stream", parts, query: new URLSearchParams(query) };
+}
+
+function decoded(part) {
+  // An address may be typed by hand: what is not encoded stands for itself.
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function go(view, query = {}, replace = true) {
@@ -148,7 +157,11 @@ function move(step) {
 
 function key(event) {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-  if (event.key === "Escape" && typing) event.target.blur();
+  if (event.key === "Escape" && typing) {
+    // Left as it is: a browser would empty a field for searching.
+    event.preventDefault();
+    event.target.blur();
+  }
   if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const view = VIEWS[Number(event.key) - 1];
   if (view) location.hash = `#/${view[0]}`;
@@ -173,6 +186,11 @@ document.getElementById("theme").addEventListener("click", theme);
 document.getElementById("help").addEventListener("click", help);
 document.getElementById("views").addEventListener("click", openViews);
 document.addEventListener("keydown", key);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  // The address is that of the view, and not that of a place in the page.
+  event.preventDefault();
+  document.getElementById("main").focus();
+});
 addEventListener("hashchange", show);
 show();
 pulse();

@@ -41,6 +41,35 @@ export function fill(element, ...children) {
   return element;
 }
 
+export function refill(element, ...children) {
+  // As `fill`, for what is told anew every second: whoever goes through it by keys stays where they are.
+  const place = [];
+  const focused = document.activeElement;
+  for (let each = element.contains(focused) ? focused : element; each !== element; each = each.parentElement) {
+    place.unshift([...each.parentElement.children].indexOf(each));
+  }
+  fill(element, ...children);
+  if (!place.length) return element;
+  const found = place.reduce((within, at) => within?.children[at], element);
+  if (found?.tagName === focused.tagName) found.focus({ preventScroll: true });
+  return element;
+}
+
+export function opens(open) {
+  // A row that is opened by a click or by Enter; links and buttons in it lead where they say.
+  const isOwn = (event) => !event.target.closest("a, button");
+  return {
+    tabindex: "0", "data-row": true,
+    onclick: (event) => isOwn(event) && open(),
+    onkeydown: (event) => event.key === "Enter" && isOwn(event) && open(),
+  };
+}
+
+export function heads(...names) {
+  // The heads of a table's columns; `#` marks a column of numbers.
+  return h("thead", h("tr", names.map((name) => (name.startsWith("#") ? h("th.number", name.slice(1)) : h("th", name)))));
+}
+
 export function later(milliseconds, work) {
   let timer = 0;
   return (...given) => {

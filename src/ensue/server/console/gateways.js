@@ -2,7 +2,7 @@
 // the links between them.
 
 import { ask } from "./api.js";
-import { counted, fill, h, number } from "./dom.js";
+import { counted, fill, h, heads, number, refill } from "./dom.js";
 
 export function gateways(main) {
   const place = h("div.stack");
@@ -12,7 +12,7 @@ export function gateways(main) {
     if (stopped) return;
     try {
       const [found, channels] = await Promise.all([ask("/v1/gateways"), ask("/v1/channels")]);
-      fill(place, channels.length > 1 ? listed(channels) : null, found.length ? found.map(one) : h("section.panel", h("h2", "No gateway"),
+      refill(place, channels.length > 1 ? listed(channels) : null, found.length ? found.map(one) : h("section.panel", h("h2", "No gateway"),
         h("p", "A gateway carries events between this server and other event services, such as MQTT, NATS, Kafka or Redis. It is set up in the server's file:"),
         h("pre.code", '[gateway]\nname = "roadside"\n\n[[service]]\nname = "cars"\nkind = "mqtt"\nurl = "mqtt://127.0.0.1:1883"\naddress = "traffic/cars"\n')));
     } catch (error) {
@@ -25,12 +25,12 @@ export function gateways(main) {
     const links = channels.flatMap((each) => each.links);
     return h("section.panel", h("h2", "Channels"),
       h("div.scroll", h("table",
-        h("thead", h("tr", ["channel", "events", "outputs", "libraries", "clock", "lateness"].map((each) => h("th", each)))),
+        heads("channel", "events", "outputs", "libraries", "clock", "lateness"),
         h("tbody", channels.map((each) => h("tr",
           h("td", h("a", { href: each.url }, each.name)), h("td", number(each.events)), h("td", number(each.outputs)),
           h("td", each.libraries.join(", ") || "–"), h("td", each.clock), h("td", each.lateness)))))),
       links.length ? h("div.scroll", h("table",
-        h("thead", h("tr", ["link", "what", "brought over", "state"].map((each) => h("th", each)))),
+        heads("link", "what", "brought over", "state"),
         h("tbody", links.map((each) => h("tr",
           h("td", `${each.from} → ${each.to}`),
           h("td", [each.kinds.map((kind) => `${kind}s`.replace("lates", "late")).join(", "), each.library ? ` of ${each.library}` : "", each.where ? [" where ", h("code", each.where)] : ""]),
@@ -43,8 +43,7 @@ export function gateways(main) {
       h("h2", `Gateway ${health.gateway} `, h(health.ready ? "span.good" : "span.bad", health.status)),
       health.away.length ? h("p.problem", `not connected: ${health.away.join(", ")}`) : null,
       h("div.scroll", h("table",
-        h("thead", h("tr", h("th", "service"), h("th", "kind"), h("th", "state"),
-          ["received", "sent", "not wanted", "known", "dropped", "waiting", "behind"].map((each) => h("th.number", each)))),
+        heads("service", "kind", "state", "#received", "#sent", "#not wanted", "#known", "#dropped", "#waiting", "#behind"),
         h("tbody", status.map(service)))),
       status.map(requests));
   }

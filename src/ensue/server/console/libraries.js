@@ -1,7 +1,7 @@
 // Libraries: their text, changed and tried over the history before it goes live; their versions.
 
 import { ask } from "./api.js";
-import { ago, counted, fill, h, later, notice, number } from "./dom.js";
+import { ago, counted, fill, h, heads, later, notice, number, opens } from "./dom.js";
 import { Editor } from "./editor.js";
 
 export function libraries(main, { parts }) {
@@ -14,7 +14,7 @@ function list(main) {
     try {
       const found = await ask("/v1/libraries");
       const open = (name) => { location.hash = `#/libraries/${encodeURIComponent(name)}`; };
-      fill(body, found.length ? found.map((each) => h("tr", { tabindex: "0", "data-row": true, onclick: () => open(each.name), onkeydown: (event) => event.key === "Enter" && open(each.name) },
+      fill(body, found.length ? found.map((each) => h("tr", opens(() => open(each.name)),
         h("td", h("a", { href: `#/libraries/${encodeURIComponent(each.name)}` }, each.name)),
         h("td.number", each.version),
         h("td", each.enabled ? counted(each.rules.length, "rule runs", "rules run") : h("span.note", "rests")),
@@ -26,7 +26,7 @@ function list(main) {
     }
   }
   fill(main, h("div.bar", h("a.button", { href: "#/playground" }, "write a new one")),
-    h("div.scroll", h("table", h("thead", h("tr", h("th", "library"), h("th.number", "version"), h("th", "state"), h("th.number", "outputs"), h("th", "changed"), h("th", ""))), body)));
+    h("div.scroll", h("table.libraries", heads("library", "#version", "state", "#outputs", "changed", "note"), body)));
   load();
 }
 
@@ -107,7 +107,7 @@ function one(main, name) {
       const other = found.difference;
       fill(tried, h("h2", `It would have fired ${counted(found.outputs, "time")}`, h("span.note", ` (${found.seconds} s)`)),
         found.whole ? null : h("p.problem", found.why),
-        h("table", h("thead", h("tr", h("th", "rule"), h("th.number", "outputs"), h("th.number", "keys"), h("th", "most often for"))),
+        h("table", heads("rule", "#outputs", "#keys", "most often for"),
           h("tbody", found.rules.map((each) => h("tr", h("td", each.rule), h("td.number", number(each.outputs)), h("td.number", number(each.keys)),
             h("td", each.top_keys.slice(0, 6).map(([key, count]) => h("span.chip", `${key || "–"} ${count}`))))))),
         other ? [h("h2", "Compared with the version in force"),
@@ -125,6 +125,6 @@ function one(main, name) {
     h("section.panel", editor.element,
       h("div.bar", h("label", "over the history since ", since), h("button", { onclick: dry, id: "dry" }, "try it"), h("span.grow"), h("button.strong", { onclick: put, id: "put" }, "put in force"))),
     tried,
-    h("section.panel", h("h2", "Versions"), h("div.scroll", h("table", versions))));
+    h("section.panel", h("h2", "Versions"), h("div.scroll", h("table.versions", heads("#version", "put", "note", "state"), versions))));
   load();
 }

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { go } from "./app.js";
-import { clock, counted, fill, h, json, later, notice, number } from "./dom.js";
+import { clock, counted, fill, h, heads, json, later, notice, number, opens } from "./dom.js";
 import { marks, timeline } from "./timeline.js";
 
 export function outputs(main, { parts, query }) {
@@ -38,7 +38,7 @@ function list(main, query) {
 
   function row(each) {
     const open = () => { location.hash = `#/outputs/${each.position}`; };
-    return h("tr", { tabindex: "0", "data-row": true, onclick: open, onkeydown: (event) => event.key === "Enter" && open() },
+    return h("tr", opens(open),
       h("td.time", clock(each.event.time)),
       h("td.type", each.event.type),
       h("td", h("a", { href: `#/rules/${encodeURIComponent(each.library)}/${encodeURIComponent(each.correlation)}` }, each.correlation), h("span.note", ` in ${each.library}`)),
@@ -48,8 +48,7 @@ function list(main, query) {
 
   fill(main,
     h("div.bar", ...fields, h("button", { onclick: () => load(null) }, "refresh")),
-    h("div.scroll", h("table",
-      h("thead", h("tr", h("th", "time"), h("th", "type"), h("th", "rule"), h("th", "key"), h("th", "data"))), body)),
+    h("div.scroll", h("table.listed", heads("time", "type", "rule", "key", "data"), body)),
     more);
   load(null);
 }

@@ -28,7 +28,9 @@ export function playground(main, { query }) {
   const until = h("input", { size: "8", placeholder: "last event", "aria-label": "time at the end", id: "until", oninput: changed });
   const choose = h("select", { "aria-label": "examples", onchange: () => take(EXAMPLES[choose.selectedIndex]) },
     EXAMPLES.map((each) => h("option", each.name)));
-  const result = h("section.panel.result", { "aria-live": "polite" });
+  const counts = h("h2", { role: "status" });
+  const follows = h("div");
+  const result = h("section.panel.result", counts, follows);
   const waiting = h("section.panel");
   const picture = h("section.panel");
 
@@ -55,7 +57,7 @@ export function playground(main, { query }) {
     try {
       show(await ask("/v1/playground", { method: "POST", body, signal: abort.signal }));
     } catch (error) {
-      if (error.name !== "AbortError") fill(result, h("p.problem", error.message));
+      if (error.name !== "AbortError") { fill(counts, "Nothing runs"); fill(follows, h("p.problem", error.message)); }
     }
   }
 
@@ -65,8 +67,8 @@ export function playground(main, { query }) {
       line: each.line, column: 1, width: 200, severity: "error", message: each.problems.join("; "), hint: null,
     })));
     const wrong = found.diagnostics.some((each) => each.severity === "error");
-    fill(result,
-      h("h2", wrong ? "Nothing runs yet" : counted(found.outputs.length, "output")),
+    fill(counts, wrong ? "Nothing runs yet" : counted(found.outputs.length, "output"));
+    fill(follows,
       wrong ? h("p.note", "Correct the marks in the rules; what follows appears here.") : null,
       found.late ? h("p.note", `${found.late} came too late`) : null,
       story(found));

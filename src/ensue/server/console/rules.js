@@ -1,7 +1,8 @@
 // Rules that run: how often, how fast, when last; one of them with its machine and its keys.
 
 import { ask } from "./api.js";
-import { ago, clock, fill, h, later, number, s } from "./dom.js";
+import { go } from "./app.js";
+import { ago, clock, fill, h, heads, later, number, opens, refill, s } from "./dom.js";
 import { highlighted } from "./editor.js";
 import { legend, machine, occupy } from "./machine.js";
 
@@ -22,10 +23,8 @@ function list(main) {
     if (stopped) return;
     try {
       const found = await ask("/v1/rules");
-      const focused = document.activeElement?.dataset?.rule;
-      fill(body, found.length ? found.map(row) : h("tr", h("td.note", { colSpan: 5 },
+      refill(body, found.length ? found.map(row) : h("tr", h("td.note", { colSpan: 5 },
         "No rule runs. Write one in the ", h("a", { href: "#/playground" }, "playground"), ".")));
-      if (focused) body.querySelector(`[data-rule="${CSS.escape(focused)}"]`)?.focus();
     } catch (error) {
       fill(body, h("tr", h("td.problem", { colSpan: 5 }, error.message)));
     }
@@ -38,18 +37,17 @@ function list(main) {
     counts.push(each.outputs);
     past.set(name, counts.slice(-61));
     const open = () => { location.hash = address(each); };
-    return h("tr", { tabindex: "0", "data-row": true, "data-rule": name, onclick: open, onkeydown: (event) => event.key === "Enter" && open() },
+    return h("tr", opens(open),
       h("td", h("a", { href: address(each) }, each.rule), h("span.note", ` in ${each.library}`)),
       h("td.number", number(each.outputs)),
-      h("td.number", `${number(each.rate * 60)} /min`, spark(counts)),
+      h("td.number", spark(counts), ` ${number(each.rate * 60)} /min`),
       h("td", each.last
         ? [ago(each.last.time), each.last.key !== null ? h("span.note", ` for ${each.last.key}`) : null, " ", h("a", { href: `#/outputs/${each.last.position}` }, "why")]
         : h("span.note", "never yet")),
       h("td.number", each.without_key ? `${number(each.without_key)} without a key` : ""));
   }
 
-  fill(main, h("div.scroll", h("table",
-    h("thead", h("tr", h("th", "rule"), h("th.number", "outputs"), h("th.number", "rate"), h("th", "last match"), h("th.number", "left out"))), body)));
+  fill(main, h("div.scroll", h("table.rules", heads("rule", "#outputs", "#rate", "last match", "#left out"), body)));
   look();
   return () => { stopped = true; };
 }
@@ -74,13 +72,14 @@ function one(main, library, rule, query) {
   });
   const recent = h("tbody");
   let drawing = null;
+  let drawn = null;
   let stopped = false;
 
   async function look() {
     if (stopped) return;
     try {
       const found = await ask(path);
-      fill(head,
+      refill(head,
         h("h1", rule, h("span.note", ` in ${library}, version ${found.version}`)),
         h("dl.facts",
           h("dt", "outputs"), h("dd", number(found.outputs)),
@@ -88,7 +87,8 @@ function one(main, library, rule, query) {
           h("dt", "keys under way"), h("dd", number(found.keys)),
           h("dt", "last match"), h("dd", found.last ? [ago(found.last.time), " ", h("a", { href: `#/outputs/${found.last.position}` }, "why")] : "never yet"),
           h("dt", "form"), h("dd", found.form, h("span.note", `: ${words(found.why_form)}`))));
-      if (!drawing) {
+      if (drawn !== found.version) {
+        drawn = found.version;
         fill(text, h("h2", "The rule"), h("pre.code", highlighted(found.text)),
           h("p", h("a", { href: `#/libraries/${encodeURIComponent(library)}` }, "change it")));
         drawing = found.svg ? machine(found.svg) : h("p.note", found.form === "memory" ? `There is no machine to draw, since the rule runs from the events that it remembers: ${words(found.why_form)}.` : "The machine is too large to be drawn.");
@@ -107,6 +107,8 @@ function one(main, library, rule, query) {
   }
 
   async function why() {
+    if (stopped) return;
+    go(address({ library, rule }).slice(2), { key: key.value.trim() });
     fill(reasons, h("p.note", "reading the journal again …"));
     const given = key.value.trim() ? `?key=${encodeURIComponent(key.value.trim())}` : "";
     try {
@@ -129,7 +131,7 @@ function one(main, library, rule, query) {
     if (stopped) return;
     try {
       const found = await ask(`/v1/outputs?library=${encodeURIComponent(library)}&correlation=${encodeURIComponent(rule)}&limit=8`);
-      fill(recent, found.outputs.length ? found.outputs.map((each) => h("tr",
+      refill(recent, found.outputs.length ? found.outputs.map((each) => h("tr",
         h("td.time", clock(each.event.time)), h("td.source", each.key ?? ""),
         h("td.data", JSON.stringify(each.event.data ?? null)),
         h("td", h("a", { href: `#/outputs/${each.position}` }, "causes")))) : h("tr", h("td.note", "none yet")));
@@ -143,7 +145,7 @@ function one(main, library, rule, query) {
       h("section.panel", h("h2", "Why has it not fired?"),
         h("p.note", "For one key, or for those that have come nearest."),
         h("div.bar", key, keys, h("button", { onclick: why }, "ask")), reasons)),
-    h("section.panel", h("h2", "Latest outputs"), h("div.scroll", h("table", recent))));
+    h("section.panel", h("h2", "Latest outputs"), h("div.scroll", h("table", heads("time", "key", "data", ""), recent))));
   look();
   outputs();
   if (query.has("key")) why();

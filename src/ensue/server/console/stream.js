@@ -2,10 +2,11 @@
 
 import { Stream, ask } from "./api.js";
 import { go } from "./app.js";
-import { clock, fill, h, json, later } from "./dom.js";
+import { clock, fill, h, heads, json, later, opens } from "./dom.js";
 
 const MOST = 400;
 const BUFFERED = 5000;
+const BEFORE = 200;
 
 export function stream(main, { query }) {
   const wanted = { filter: query.get("filter") || "", kinds: query.get("kinds") || "event,output" };
@@ -14,7 +15,8 @@ export function stream(main, { query }) {
   let held = [];
   let seen = 0;
   const body = h("tbody");
-  const state = h("span.note", { role: "status" });
+  // A count that goes up all the time is not read aloud.
+  const state = h("span.note", { role: "status", "aria-live": "off" });
   const detail = h("aside.detail", { hidden: true });
   const filter = h("input.grow.code", {
     type: "search", value: wanted.filter, spellcheck: false, id: "filter",
@@ -25,14 +27,16 @@ export function stream(main, { query }) {
     const box = h("input", {
       type: "checkbox", checked: wanted.kinds.split(",").includes(each),
       onchange: () => {
-        wanted.kinds = kinds.filter(({ box }) => box.checked).map(({ name }) => name).join(",") || "event";
+        if (!kinds.some(({ box }) => box.checked)) box.checked = true;
+        wanted.kinds = kinds.filter(({ box }) => box.checked).map(({ name }) => name).join(",");
         restart();
       },
     });
     return { name: each, box, label: h("label.check", box, ` ${each}s`.replace("lates", "late")) };
   });
   const pause = h("button", { "data-pause": true, onclick: () => hold(!paused), title: "pause (p)" }, "pause");
-  const problem = h("pre.problem", { hidden: true });
+  const problem = h("pre.problem", { hidden: true, role: "alert", id: "filter-problem" });
+  filter.setAttribute("aria-describedby", problem.id);
 
   function hold(on) {
     paused = on;
@@ -44,15 +48,24 @@ export function stream(main, { query }) {
 
   function tell() {
     const waiting = held.length ? `, ${held.length} held` : "";
-    state.textContent = paused ? `paused${waiting}` : `${seen} received`;
+    const received = seen ? `${seen} received` : "waiting for events";
+    state.textContent = paused ? `paused${waiting}` : received;
   }
 
   function restart() {
+    // What the new choice finds takes the place of all that is shown, once the server has taken it.
+    let isFresh = true;
+    hold(false);
     go("stream", { filter: wanted.filter, kinds: wanted.kinds === "event,output" ? "" : wanted.kinds });
     source?.close();
-    problem.hidden = true;
     source = new Stream(wanted, {
-      opened: () => { problem.hidden = true; state.textContent = "waiting for events"; },
+      opened: () => {
+        problem.hidden = true;
+        filter.removeAttribute("aria-invalid");
+        if (isFresh) clear();
+        isFresh = false;
+        tell();
+      },
       failed: (error) => {
         const found = error.document?.diagnostics;
         problem.hidden = false;
@@ -60,13 +73,18 @@ export function stream(main, { query }) {
         filter.setAttribute("aria-invalid", found ? "true" : "false");
       },
       given: (found) => {
-        filter.removeAttribute("aria-invalid");
         seen += found.length;
         if (paused) held = [...held, ...found].slice(-BUFFERED);
         else place(found);
         tell();
       },
-    });
+    }, BEFORE);
+  }
+
+  function clear() {
+    fill(body);
+    held = [];
+    seen = 0;
   }
 
   function place(found) {
@@ -77,7 +95,7 @@ export function stream(main, { query }) {
 
   function row({ id, event: kind, data }) {
     const open = () => show(id, kind, data);
-    return h(`tr.${kind}`, { tabindex: "0", "data-row": true, onclick: open, onkeydown: (key) => key.key === "Enter" && open() },
+    return h(`tr.${kind}`, opens(open),
       h("td.time", clock(data.time)),
       h("td", h(`span.kind.${kind}`, kind)),
       h("td.type", data.type, data.correlation ? h("span.note", ` by ${data.correlation}`) : null),
@@ -91,7 +109,7 @@ export function stream(main, { query }) {
       h("div.row", h("h2", data.type), h("button.quiet", { onclick: () => { detail.hidden = true; }, "aria-label": "close" }, "✕")),
       h("p.note", `${kind} at position ${id}`),
       kind === "output" ? h("p", h("a", { href: `#/outputs/${id}` }, "what caused it")) : null,
-      h("p", h("button.quiet", { onclick: () => { filter.value = `type = '${data.type}'`; wanted.filter = filter.value; restart(); } }, `only ${data.type}`)),
+      h("p", h("button.quiet", { onclick: () => { filter.value = `type = '${data.type.replace(/['\\]/g, "\\$&")}'`; wanted.filter = filter.value; restart(); } }, `only ${data.type}`)),
       json(data));
   }
 
@@ -114,9 +132,7 @@ export function stream(main, { query }) {
     h("div.bar", filter, ...kinds.map(({ label }) => label), pause, state),
     problem,
     h("div.split",
-      h("div.scroll", h("table.stream",
-        h("thead", h("tr", h("th", "time"), h("th", "kind"), h("th", "type"), h("th", "key or source"), h("th", "data"))),
-        body)),
+      h("div.scroll", h("table.stream", heads("time", "kind", "type", "key or source", "data"), body)),
       detail));
   restart();
   introduce().catch(() => {});

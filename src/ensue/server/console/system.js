@@ -1,7 +1,7 @@
 // How the server does: throughput, latency, queues, the history behind; changes of rules.
 
 import { ask } from "./api.js";
-import { ago, fill, h, number, s, span } from "./dom.js";
+import { ago, fill, h, heads, number, s, span } from "./dom.js";
 
 const WIDTH = 460;
 const HEIGHT = 150;
@@ -48,7 +48,7 @@ export function system(main) {
     }
   }
 
-  fill(main, plots, facts, h("section.panel", h("h2", "Changes"), h("div.scroll", h("table", audit))));
+  fill(main, plots, facts, h("section.panel", h("h2", "Changes"), h("div.scroll", h("table.changes", heads("when", "who", "what", "library", "more"), audit))));
   look();
   changes();
   return () => { stopped = true; };

@@ -5,7 +5,7 @@ import { s } from "./dom.js";
 const ROW = 26;
 const WIDE = { width: 900, left: 130, letters: 18, ticks: 7 };
 // On a phone a drawing that is made smaller could not be read.
-const NARROW = { width: 400, left: 96, letters: 13, ticks: 3 };
+const NARROW = { width: 400, left: 104, letters: 13, ticks: 3 };
 
 export function timeline(events, outputs, { picked = () => {} } = {}) {
   // Each has `key`, `time` in milliseconds and `lane`; outputs have `causes`, keys of what they rest on.
