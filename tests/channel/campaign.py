@@ -15,33 +15,45 @@ import random
 import sys
 import time
 import traceback
+from collections.abc import Callable, Mapping
 
 from tests.channel.accounting import balanced
 from tests.channel.linked_scenarios import LINKED_SCENARIOS
 from tests.channel.scenarios import SCENARIOS
 from tests.channel.storms import storm
 
-BY_NAME = {each.__name__: each for each in (*SCENARIOS, storm, *LINKED_SCENARIOS)}
+Trial = Callable[[int], object]
+"""Runs a seed; raises an exception where it fails."""
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description="hunt for faults of a channel under load")
+def balanced_trial(scenario: Callable[[random.Random], object]) -> Trial:
+    """A scenario after which the counts of all channels have to add up."""
+
+    def run(seed: int) -> None:
+        with balanced():
+            scenario(random.Random(seed))
+
+    return run
+
+
+def hunt(what: str, trials: Mapping[str, Trial]) -> int:
+    """Run one seed after the other through the trials, as the command line says."""
+    options = argparse.ArgumentParser(description=f"hunt for faults of {what}")
     options.add_argument("--seconds", type=float, default=60.0, help="how long to go on")
     options.add_argument("--start", type=int, default=0, help="the first seed")
     options.add_argument("--times", type=int, default=1, help="how often to run each seed")
     options.add_argument("--failures", type=int, default=3, help="stop after so many failures")
-    options.add_argument("--only", choices=sorted(BY_NAME), help="one scenario only")
+    options.add_argument("--only", choices=sorted(trials), help="one trial only")
     given = options.parse_args()
     # Consumers fail on purpose, and every failure is logged.
     logging.disable(logging.CRITICAL)
-    chosen = [given.only] if given.only else list(BY_NAME)
+    chosen = [given.only] if given.only else list(trials)
     end, seed, failures, runs = time.monotonic() + given.seconds, given.start, 0, 0
     while time.monotonic() < end and failures < given.failures:
         for name in chosen * given.times:
             runs += 1
             try:
-                with balanced():
-                    BY_NAME[name](random.Random(seed))
+                trials[name](seed)
             except Exception:
                 failures += 1
                 print(f"{name} fails with the seed {seed}:", flush=True)
@@ -52,4 +64,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    scenarios = (*SCENARIOS, storm, *LINKED_SCENARIOS)
+    trials = {each.__name__: balanced_trial(each) for each in scenarios}
+    sys.exit(hunt("a channel under load", trials))
