@@ -39,12 +39,12 @@ OntologyFiles = Annotated[
 ]
 
 ColumnsOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--columns",
         metavar="NAME=COLUMN,...",
         help="Which column or path is what, as time=ts:ms,type=kind,user=actor.name; a unit"
-        " (s, ms, us, ns) is for times that are numbers.",
+        " (s, ms, us, ns) is for times that are numbers. It can be given several times.",
     ),
 ]
 

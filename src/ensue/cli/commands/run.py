@@ -209,7 +209,7 @@ def run(
         choices = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
-    mapping = Mapping.parse(columns, type, timezone)
+    mapping = Mapping.parse(",".join(columns or ()), type, timezone)
     end = _time("--until", until, mapping.zone)
     written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
     refuse_other_formats(out)
