@@ -219,7 +219,7 @@ def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
 
 
 def load(*paths: str | PathLike[str], ontology: Binding | None = None) -> Library:
-    """Load a library from one or more files of text, read as one, or from one file of tables.
+    """Load a library from files of text or folders of them, read as one, or from a file of tables.
 
     Its predicates may ask the `ontology`, an `ensue.knowledge.Ontology`, by `IS_A` and the like;
     tables have asked theirs when they were made. Raises `LibraryError` for mistakes in a text,

@@ -112,7 +112,7 @@ def test_late_events_that_the_case_does_not_name_are_a_difference(tmp_path: Path
 
 def test_a_refused_event_must_be_expected_and_its_reason_is_shown(tmp_path: Path) -> None:
     body = """
-        events = ['0 A {"x": "one"}', '1 A', { id = "t", time = "never", type = "A" }]
+        events = ['0 A {"x": "one"}', '1 A {"x": {}}', { id = "t", time = "never", type = "A" }]
         outputs = []
         """
 

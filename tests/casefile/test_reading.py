@@ -119,8 +119,6 @@ warnings = ["?"]
     assert all("cases.toml:9: case `Two`: " in problem for problem in problems)
     complaints = "\n".join(problems)
     for part in (
-        "`Two` is not in lower case",
-        "`why` is missing",
         "either `library`",
         "unknown key `evnts`; did you mean `events`?",
         "event 1: `now` is no time",
@@ -132,6 +130,35 @@ warnings = ["?"]
         "`warnings`: `?` is no finding",
     ):
         assert part in complaints
+
+
+def test_a_name_is_any_text_and_a_reason_may_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "cases.toml"
+    path.write_text(GOOD.replace('"one"', '"Number One"').replace("why", "# why"))
+
+    (case,) = read_cases(path)
+
+    assert (case.name, case.why) == ("Number One", "")
+
+
+def test_a_file_says_once_how_the_files_of_all_its_cases_are_read(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("ts,kind\n0,A\n")
+    cases = "".join(
+        f"[[case]]\nname = '{name}'\nlibrary = ''\nevents_file = '{name}.csv'\noutputs = []\n"
+        for name in "ab"
+    )
+    path = tmp_path / "cases.toml"
+    path.write_text(
+        f"[columns]\ntime = 'ts:s'\ntype = 'kind'\n{cases}columns = {{ time = 'ts' }}\n"
+    )
+
+    first, second = read_cases(path)
+
+    assert first.recorded is not None
+    assert second.recorded is not None
+    assert sorted(first.recorded.mapping.columns) == ["time", "type"]
+    assert sorted(second.recorded.mapping.columns) == ["time"]
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,37 @@ def test_several_files_form_one_library(ensue: Ensue, tmp_path: Path) -> None:
     assert ensue("check", rules).code == 1
 
 
+def test_a_folder_is_all_libraries_in_it(ensue: Ensue, tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "types.cor").write_text("eventtype A {};")
+    (tmp_path / "rules.cor").write_text("A correlation X (A a) a { case true: push a; }")
+
+    assert ensue("check", tmp_path).out == "good: 1 event type, 1 correlation\n"
+
+
+def test_a_folder_without_a_library_is_no_library(ensue: Ensue, tmp_path: Path) -> None:
+    answer = ensue("check", tmp_path)
+
+    assert answer.code == 2
+    assert f"there is no library (*.cor) in the folder `{tmp_path}`" in answer.err
+
+
+def test_an_attribute_that_no_key_of_an_ecl_fills_is_an_error_of_check_alone(
+    ensue: Ensue, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.cor"
+    path.write_text("eventtype A { attribute long n; };\nA ecl X (A a) { notify { a } }\n")
+    events = tmp_path / "events.jsonl"
+    events.write_text('{"id": "1", "source": "s", "type": "A", "time": "2024-05-06T07:00:00Z"}\n')
+
+    answer = ensue("check", path)
+
+    assert answer.code == 1
+    assert "error: `A` declares `n`, and an ECL expression carries no data" in answer.out
+    assert answer.out.endswith("1 error in 1 file\n")
+    assert ensue("run", path, "--events", events).code == 0
+
+
 def test_errors_in_two_files_name_both(ensue: Ensue, tmp_path: Path) -> None:
     one, two = tmp_path / "one.cor", tmp_path / "two.cor"
     one.write_text("eventtype A : B {};")
@@ -71,13 +102,6 @@ def test_files_that_are_not_there_are_all_named(ensue: Ensue, rules: Path, tmp_p
     assert "x.cor" in answer.err
     assert "y.cor" in answer.err
     assert answer.out == ""
-
-
-def test_a_folder_is_refused_with_the_libraries_in_it(ensue: Ensue, rules: Path) -> None:
-    answer = ensue("check", rules.parent)
-
-    assert answer.code == 2
-    assert str(rules) in answer.err
 
 
 def test_bytes_that_are_no_text_are_a_finding(ensue: Ensue, tmp_path: Path) -> None:

@@ -124,8 +124,17 @@ def test_csv_on_the_standard_input_is_read_if_the_format_says_so(ensue: Ensue, r
     assert len(ensue("run", rules, "-e", "-", "--format", "csv", stdin=text).outputs) == 1
 
 
-def test_until_lets_the_clock_go_on(ensue: Ensue, rules: Path, events: Path) -> None:
-    answer = ensue("run", rules, "--events", events, "--until", "2024-05-06T12:00:00Z")
+@pytest.mark.parametrize(
+    "until",
+    [
+        ["2024-05-06T12:00:00Z"],
+        ["2024-05-06 14:00:00", "--timezone", "Europe/Berlin"],
+    ],
+)
+def test_until_lets_the_clock_go_on(
+    until: list[str], ensue: Ensue, rules: Path, events: Path
+) -> None:
+    answer = ensue("run", rules, "--events", events, "--until", *until)
 
     assert answer.outputs[-1]["trigger"] == "timer"
     assert answer.outputs[-1]["time"] == "2024-05-06T10:00:02Z"

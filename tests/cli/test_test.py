@@ -90,7 +90,7 @@ def test_unusable_files_are_all_told_at_once_and_the_good_ones_run(
     answer = ensue("test", good, broken, empty, tmp_path / "none.toml")
 
     assert (answer.code, answer.out) == (2, "..\n\n2 passed, 0 failed\n")
-    assert f"{broken}:1: case `x`: `why` is missing" in answer.err
+    assert f"{broken}:1: case `x`: `events` is missing" in answer.err
     assert f"{broken}:1: case `x`: `outputs` is missing" in answer.err
     assert f"{empty}:1:1: no TOML" in answer.err
     assert "none.toml: cannot be read: no such file or directory" in answer.err

@@ -61,13 +61,14 @@ KEYS = (
     "errors",
     "warnings",
 )
+_READING = ("columns", "type", "timezone")
+"""The keys that say how an `events_file` is read: of a case, or of all cases of a file."""
 DEFAULT_SOURCE = "case"
 LARGEST_BYTES = 16 * 1024 * 1024
 """What a file of cases may have."""
 
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*case[ \t]*\]\]", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 Read = TypeVar("Read")
 
@@ -97,10 +98,15 @@ class _CaseFile:
         self.problems: list[str] = []
         self._headers = [text.count("\n", 0, at.start()) + 1 for at in _HEADER.finditer(text)]
         self._where = str(path)
+        self._shared: dict[str, Any] = {}
 
     def read(self, content: Mapping[str, Any]) -> list[Case]:
-        for key in content.keys() - {"case"}:
-            self._complain(f"unknown key `{key}`: a file of cases holds `[[case]]` tables")
+        self._shared = {key: content[key] for key in _READING if key in content}
+        for key in content.keys() - {"case", *_READING}:
+            self._complain(
+                f"unknown key `{key}`: a file of cases holds `[[case]]` tables, and may say by "
+                f"{', '.join(f'`{each}`' for each in _READING)} how the files of all are read"
+            )
         tables = content.get("case", [])
         if not isinstance(tables, list) or not all(isinstance(each, dict) for each in tables):
             self._complain("`case` must be an array of tables: start each case with `[[case]]`")
@@ -129,8 +135,6 @@ class _CaseFile:
             if key not in KEYS:
                 self._complain(f"unknown key `{key}`; {did_you_mean(key, KEYS)}")
         name = self._text(table, "name")
-        if name and not _NAME.fullmatch(name):
-            self._complain(f"the name `{name}` is not in lower case with hyphens, as `two-alarms`")
         errors = self._findings(table, "errors") or ()
         if not errors:
             for key in ("events", "outputs"):
@@ -139,7 +143,7 @@ class _CaseFile:
         return Case(
             file=self.path,
             name=name,
-            why=self._text(table, "why"),
+            why=self._text(table, "why") if "why" in table else "",
             library=self._library(table),
             events=tuple(self._events(table)),
             expected=Expected(
@@ -196,7 +200,7 @@ class _CaseFile:
 
     def _recorded(self, table: Mapping[str, Any]) -> Recorded | None:
         if "events_file" not in table:
-            for key in ("columns", "type", "timezone"):
+            for key in _READING:
                 if key in table:
                     self._complain(f"`{key}` says how `events_file` is read, which is not there")
             return None
@@ -210,10 +214,11 @@ class _CaseFile:
         paths = tuple(str(Path(self.path.parent, each)) for each in names)
         try:
             find_files(paths)
-            columns = table.get("columns", {})
+            reading = {**self._shared, **table}
+            columns = reading.get("columns", {})
             if not isinstance(columns, dict):
                 raise UsageError('`columns` is a table, as `columns = { time = "ts" }`')
-            mapping = Columns.of(columns, table.get("type"), table.get("timezone"))
+            mapping = Columns.of(columns, reading.get("type"), reading.get("timezone"))
         except UsageError as error:
             self._complain(str(error))
             return None

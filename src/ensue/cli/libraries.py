@@ -24,7 +24,7 @@ LibraryFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="LIB",
-        help="Library files (*.cor). Several files form one library.",
+        help="Library files (*.cor), or folders of them. All form one library.",
         show_default=False,
     ),
 ]
@@ -39,12 +39,12 @@ OntologyFiles = Annotated[
 ]
 
 ColumnsOption = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--columns",
         metavar="NAME=COLUMN,...",
         help="Which column or path is what, as time=ts:ms,type=kind,user=actor.name; a unit"
-        " (s, ms, us, ns) is for times that are numbers.",
+        " (s, ms, us, ns) is for times that are numbers. It can be given several times.",
     ),
 ]
 
@@ -70,11 +70,6 @@ def load_library(paths: Sequence[Path], ontology: Sequence[Path] | None = None) 
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise UsageError(f"there is no file {listed(missing)}: give the path of a library (*.cor)")
-    for path in paths:
-        if path.is_dir():
-            inside = sorted(str(each) for each in path.glob("*.cor"))
-            hint = f"; name the files in it: {listed(inside)}" if inside else ""
-            raise UsageError(f"`{path}` is a folder, and a library is read from files{hint}")
     return load(*paths, ontology=load_ontology(ontology))
 
 

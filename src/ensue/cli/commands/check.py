@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,10 @@ from ensue.library import Library
 
 COSTS_SHOWN = 10
 """Of how many rules the costs are told without `--costs`."""
+
+REFUSED_HERE = frozenset({"ecl-output-data"})
+"""Codes of warnings that are errors to this command. A library with one of them still loads, since
+snapshots of earlier versions hold such libraries, and are read for ever."""
 
 
 def check(
@@ -52,9 +57,12 @@ def check(
     try:
         library = load_library(libraries, ontology)
     except LibraryError as error:
-        show_findings(error.diagnostics)
+        show_findings(_judged(error.diagnostics))
         raise typer.Exit(EXIT_FINDINGS) from None
-    show_findings(_with_analyses(libraries, library, seconds))
+    findings = _judged(_with_analyses(libraries, library, seconds))
+    show_findings(findings)
+    if any(each.severity == "error" for each in findings):
+        raise typer.Exit(EXIT_FINDINGS)
     types = counted(len(library.types), "event type")
     correlations = counted(len(library.correlations), "correlation")
     show(f"good: {types}, {correlations}", "bold green")
@@ -62,6 +70,14 @@ def check(
         say("there is no correlation in it yet, so that nothing can be put out", "yellow")
     for line in _costs(library, all_of_them=costs):
         show(line)
+
+
+def _judged(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The findings, in which what `REFUSED_HERE` names is an error."""
+    return [
+        dataclasses.replace(each, severity="error") if each.code in REFUSED_HERE else each
+        for each in findings
+    ]
 
 
 def _costs(library: Library, *, all_of_them: bool) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from zoneinfo import ZoneInfo
 
 import typer
 
@@ -208,8 +209,8 @@ def run(
         choices = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
-    mapping = Mapping.parse(columns, type, timezone)
-    end = _time("--until", until)
+    mapping = Mapping.parse(",".join(columns or ()), type, timezone)
+    end = _time("--until", until, mapping.zone)
     written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
     refuse_other_formats(out)
     refuse_shared_files([*(("--events", each) for each in events), *written.items()], libraries)
@@ -358,8 +359,8 @@ def _duration(option: str, text: str | None) -> int | None:
         raise UsageError(f"`{option}`: {error}") from None
 
 
-def _time(option: str, text: str | None) -> int | None:
+def _time(option: str, text: str | None, zone: ZoneInfo | None) -> int | None:
     try:
-        return None if text is None else parse_time(text)
+        return None if text is None else parse_time(text, zone)
     except ValueError as error:
         raise UsageError(f"`{option}`: {error}") from None

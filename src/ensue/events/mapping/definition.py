@@ -78,7 +78,7 @@ class Mapping:
                     f"`{part}` does not say which column is what: write NAME=COLUMN, as in"
                     f" `{EXAMPLE}`"
                 )
-            elif name in columns:
+            elif columns.get(name, Origin.of(origin)) != Origin.of(origin):
                 problems.append(f"`{name}` is given twice: leave one of them out")
             else:
                 columns[name] = Origin.of(origin)

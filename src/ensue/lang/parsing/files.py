@@ -1,13 +1,14 @@
 """Reads the files of a library.
 
-In come paths, out come a `Source` and what is wrong with the files as such: bytes that are no
-UTF-8, a NUL, too many bytes. A file that cannot be opened at all is a mistake of the call and is
-refused at once. A byte order mark is dropped; line ends may be of either kind.
+In come paths of files, or of folders with `*.cor` in them, out come a `Source` and what is wrong
+with the files as such: bytes that are no UTF-8, a NUL, too many bytes. A file that cannot be opened
+at all is a mistake of the call and is refused at once. A byte order mark is dropped; line ends may
+be of either kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def read_source(
     left = limits.bytes
     names: list[str] = []
     contents: list[bytes] = []
-    for path in paths:
+    for path in (file for given in paths for file in _files(given)):
         # One byte more than is allowed tells that there are too many; the rest is not read.
         content = _read(path, left + 1)
         names.append(fspath(path))
@@ -46,6 +47,17 @@ def read_source(
         _report_encoding(content, start, diagnostics)
         start += len(text) + 1
     return source, diagnostics.in_order()
+
+
+def _files(path: str | PathLike[str]) -> Iterator[str | PathLike[str]]:
+    """The path itself, or the files of a folder by their names."""
+    if not Path(path).is_dir():
+        yield path
+        return
+    inside = sorted(Path(path).rglob("*.cor"))
+    if not inside:
+        raise UsageError(f"there is no library (*.cor) in the folder `{fspath(path)}`")
+    yield from inside
 
 
 def _read(path: str | PathLike[str], most: int) -> bytes:
