@@ -22,8 +22,8 @@ COSTS_SHOWN = 10
 """Of how many rules the costs are told without `--costs`."""
 
 REFUSED_HERE = frozenset({"ecl-output-data"})
-"""Codes of warnings that are errors to this command. A library with one of them still loads, since
-snapshots of earlier versions hold such libraries, and are read for ever."""
+"""Codes of warnings that are errors to this command. A library with one of them still runs: its
+outputs come at the right moments, and only lack data."""
 
 
 def check(

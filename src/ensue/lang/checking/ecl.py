@@ -116,8 +116,7 @@ def _check_filled(
     if empty:
         shown = " and ".join(f"`{each}`" for each in empty[:3])
         more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
-        # Snapshots of earlier versions hold such libraries, and are read for ever: only
-        # `ensue check` takes it for an error.
+        # `ensue check` takes it for an error. Running is not refused: the moments are right.
         scope.warning(
             "ecl-output-data",
             f"`{type_name}` declares {shown}{more}, and an ECL expression carries no data: only "
