@@ -9,7 +9,7 @@ from ensue.events.event import Event
 from ensue.lang.durations import print_duration
 from ensue.lang.syntax import Duration
 from ensue.machine.analyses.comparison import Comparison
-from ensue.machine.analyses.events.alphabet import OTHER_SOURCE
+from ensue.machine.analyses.events.sampling import OTHER_SOURCE
 from ensue.machine.analyses.witness import Witness
 
 EXPLANATIONS = {

@@ -125,7 +125,7 @@ def test_many_constants_make_few_events(
 
     library = rules.library("a", ports=ports)
     behaviour = Behaviour(library.correlations[0])
-    monkeypatch.setattr("ensue.machine.analyses.events.alphabet.holds", counted)
+    monkeypatch.setattr("ensue.machine.analyses.events.sampling.holds", counted)
 
     (alphabet,) = alphabets([behaviour], library.checked.types)
 

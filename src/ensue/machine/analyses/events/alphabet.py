@@ -3,8 +3,8 @@
 In come correlations; out come alphabets. A symbol is a kind of event as the correlations can tell:
 the ports of each that it matches, and the atoms of its machine. Ports exclude each other by type
 (an event has one declared type), by source and by predicate. For the latter, a few values of each
-attribute (`values`) are put together in all ways, and the predicates are asked: what comes out can
-happen, and each symbol keeps a real event that shows it.
+attribute are put together in all ways (`sampling`), and the predicates are asked: what comes out
+can happen, and each symbol keeps a real event that shows it.
 
 Where predicates are plain that is also *all* that can happen. Where they are not (arithmetic,
 functions, one attribute against another, more combinations than the budget), an alphabet holds two
@@ -20,44 +20,22 @@ key of the one and not of the other may as well have no such key, and so not be 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, combinations, product
-from math import prod
-from random import Random
+from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import Any
 
 from ensue.events.event import Event
-from ensue.events.nesting import nested
-from ensue.events.types import TypeSystem, ValueType
+from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import MISSING, EventScope, Outcome, evaluate, holds
-from ensue.lang.expressions.names import Parts, names_in
-from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.expressions.evaluation import MISSING, EventScope
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, Key
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.deadline import UndecidableError, poll
-from ensue.machine.analyses.events.classes import Classes, facts_about
-from ensue.machine.analyses.events.mentions import (
-    CLOCK_AND_IDENTITY,
-    Mentions,
-    is_plain,
-    mentions_in,
-)
-from ensue.machine.analyses.events.values import ordinary_value, values_of
-
-ALPHABET_EVENTS = 20_000
-"""How many combinations of values are tried before predicates count as not told apart."""
-
-SAMPLE = 500
-"""How many of them are drawn then."""
+from ensue.machine.analyses.events.mentions import CLOCK_AND_IDENTITY
+from ensue.machine.analyses.events.sampling import SampleEvents
 
 FREE_PREDICATES = 8
 """How many predicates that cannot be told apart may hold and not hold independently."""
-
-OTHER_SOURCE = "ensue/any"
-SOURCE = ("source",)
-FIXED = frozenset({"type", "specversion"})
-"""Attributes whose value follows from the declared type, or is always the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,24 +80,6 @@ def _names_in(key: Key) -> list[str]:
     return [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]
 
 
-@dataclass(frozen=True, slots=True)
-class _Points:
-    """The names that matter on events of a type, and the values of each.
-
-    `told` has the predicates, by their number, that ask about one name only: which name that is, by
-    its place among the names, and for which of its values they hold.
-    """
-
-    type_name: str
-    names: list[Parts]
-    choices: list[list[Any]]
-    told: dict[int, tuple[int, list[bool]]]
-
-    @property
-    def size(self) -> int:
-        return prod(len(each) for each in self.choices)
-
-
 class _Truth(Mapping[Expression, bool]):
     """Which predicates hold, by the predicate itself.
 
@@ -150,10 +110,6 @@ class _Alphabets:
         numbers = {each: number for number, each in enumerate(dict.fromkeys(self._asked))}
         self._predicates = list(numbers)
         self._numbers = {id(each): numbers[each] for each in self._asked}
-        self._names = [frozenset(names_in(each)) for each in self._predicates]
-        self._mentions = mentions_in(self._predicates)
-        sources = [port.source for port in chain(*self._ports) if port.source is not None]
-        self._mentions.setdefault(SOURCE, Mentions()).constants += sources
         self._keys = [keys_of(each) for each in correlations]
         self._keyed = any(self._keys)
         self._same_keys = all(each == self._keys[0] for each in self._keys)
@@ -164,31 +120,29 @@ class _Alphabets:
                 raise UndecidableError(f"`by {name}` is a key inside of nested data")
             if name.lower() in CLOCK_AND_IDENTITY:
                 raise UndecidableError(f"`by {name}` gives each event a key of its own")
+        sources = [port.source for port in chain(*self._ports) if port.source is not None]
+        self._samples = SampleEvents(
+            self._predicates, sources, self._key_names, self._same_keys, types
+        )
         if not self._same_keys:
             self._check_keys_that_differ()
-        self._declared = {own.name: own.type for each in types for own in each.attributes}
-        self._loose: dict[Expression, str] = {}
         self._ports_by_type: dict[str, list[list[EventPort]]] = {}
 
     def all(self) -> list[Alphabet]:
         known: dict[object, dict[tuple[object, ...], Symbol]] = {}
         possible: dict[object, dict[tuple[object, ...], Symbol]] = {}
-        for predicate in self._predicates:
-            if not is_plain(predicate):
-                shown = print_expression(predicate)
-                self._loose[predicate] = f"`{shown}` is more than names compared with constants"
         concrete = list(
             dict.fromkeys(
                 name for port in chain(*self._ports) for name in self._types.subtypes(port.type)
             )
         )
-        points = [self._points(name) for name in concrete]
-        self._check_size(max((each.size for each in points), default=0))
+        points = [self._samples.points(name) for name in concrete]
+        self._samples.check_size(max((each.size for each in points), default=0))
         free = self._free_predicates()
         for point in points:
-            for places in self._combinations(point):
+            for places in self._samples.combinations(point):
                 poll()
-                event, holding = self._event_at(point, places)
+                event, holding = self._samples.event_at(point, places)
                 truth = _Truth(self._numbers, holding)
                 for key, event_ports in self._under_keys(event, truth):
                     symbol = self._symbol(event_ports, truth, event)
@@ -207,7 +161,7 @@ class _Alphabets:
         for name in chain(*self._key_names):
             if name.lower() in {"source", "type"}:
                 raise UndecidableError(f"only one of them is `by {name}`, which no event lacks")
-            if (name,) in self._mentions:
+            if self._samples.asks_about(name):
                 raise UndecidableError(
                     f"predicates ask about `{name}`, and they are not by the same key"
                 )
@@ -224,7 +178,7 @@ class _Alphabets:
         possible: dict[object, dict[tuple[object, ...], Symbol]],
     ) -> list[Alphabet]:
         """Leave out the keys under which nothing happens that does not happen under another."""
-        gaps = tuple(dict.fromkeys(self._loose.values()))
+        gaps = tuple(dict.fromkeys(self._samples.loose.values()))
         keys = sorted(possible, key=lambda key: (-len(possible[key]), repr(key)))
         kept: list[object] = []
         for key in keys:
@@ -239,152 +193,11 @@ class _Alphabets:
             for key in kept
         ] or [Alphabet((), (), gaps)]
 
-    # --- representative events ------------------------------------------------------------------
-
-    def _check_size(self, largest: int) -> None:
-        """Past the budget a sample shows what can happen, and no predicate is told any more."""
-        if largest > ALPHABET_EVENTS:
-            if any((name,) in self._mentions for name in chain(*self._key_names)):
-                raise UndecidableError(f"predicates ask about the key in {largest:,} combinations")
-            why = f"{largest:,} combinations of values are more than {ALPHABET_EVENTS:,}"
-            for predicate in self._predicates:
-                self._loose.setdefault(predicate, why)
-
-    def _combinations(self, point: _Points) -> Iterator[tuple[int, ...]]:
-        """Places of values, in all combinations; past the budget a sample, the same every time,
-        with every source."""
-        sizes = [range(len(each)) for each in point.choices]
-        if point.size <= ALPHABET_EVENTS:
-            yield from product(*sizes)
-            return
-        random = Random(0)
-        source = point.names.index(SOURCE)
-        for number in range(max(SAMPLE, len(sizes[source]))):
-            drawn = [random.choice(each) for each in sizes]
-            drawn[source] = number % len(sizes[source])
-            yield tuple(drawn)
-
-    def _points(self, type_name: str) -> _Points:
-        point = _Points(type_name, [], [], {})
-        for parts, mentions in self._asked_of_events().items():
-            values, exact = self._values(type_name, parts, mentions)
-            if not exact:
-                self._loosen(parts, "is compared in ways that a few values cannot show")
-            point.names.append(parts)
-            point.choices.append(values)
-            self._tell_apart(point)
-        return point
-
-    def _tell_apart(self, point: _Points) -> None:
-        """Leave out values of the last name that no predicate tells apart, and note what it tells.
-
-        All values stay where a predicate is not plain, and where it matters whether several
-        attributes of a key have the same.
-        """
-        parts, *_ = point.names[-1:]
-        asking = [n for n, names in enumerate(self._names) if parts in names]
-        if parts == SOURCE or any(self._predicates[n] in self._loose for n in asking):
-            return
-        values = [each for each in point.choices[-1] if each is not None]
-
-        def outcome(fact: Expression, value: Any) -> Outcome:
-            return evaluate(fact, EventScope(self._event(point.type_name, {parts: value})))
-
-        classes = Classes(values, outcome)
-        if self._alike(parts) == 1:
-            facts = chain(*(facts_about(parts, self._predicates[n]) for n in asking))
-            values = classes.one_of_each(facts)
-        point.choices[-1] = [*values, None]
-        for number in asking:
-            if self._names[number] == {parts}:
-                truths = classes.truths(self._predicates[number], values)
-                if truths is not None:
-                    missing = outcome(self._predicates[number], None)
-                    truths.append(missing.value is True and not missing.errors)
-                    point.told[number] = (len(point.names) - 1, truths)
-
-    def _event_at(self, point: _Points, places: Sequence[int]) -> tuple[Event, list[bool]]:
-        """An event of these values, and which predicates hold for it."""
-        values = [each[at] for each, at in zip(point.choices, places, strict=True)]
-        event = self._event(point.type_name, dict(zip(point.names, values, strict=True)))
-        holding = []
-        for number, predicate in enumerate(self._predicates):
-            told = point.told.get(number)
-            if told is None:
-                holding.append(holds(predicate, event))
-            else:
-                name, truths = told
-                holding.append(truths[places[name]])
-        return event, holding
-
-    def _values(self, type_name: str, parts: Parts, mentions: Mentions) -> tuple[list[Any], bool]:
-        if parts == SOURCE:
-            if not mentions.constants and not mentions.patterns:
-                return [OTHER_SOURCE], True
-            values, exact = values_of(ValueType("string"), mentions)
-            return [each for each in values if each] or [OTHER_SOURCE], exact
-        declared = self._types.attributes(type_name)
-        # An attribute that a type does not declare may come along all the same.
-        name = ".".join(parts)
-        type_ = declared.get(name, self._declared.get(name))
-        if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
-            return [ordinary_value(type_) if type_ else "x", None], True
-        values, exact = values_of(type_, mentions, self._alike(parts))
-        return [*values, None], exact
-
-    def _alike(self, parts: Parts) -> int:
-        """How many values are needed that predicates take for the same: of several attributes of
-        one key, each may have another."""
-        return max((len({*own}) for own in self._key_names if parts[0] in own), default=1)
-
-    def _asked_of_events(self) -> dict[Parts, Mentions]:
-        """What predicates ask of each attribute. Of a key, two different values are enough."""
-        asked = {
-            parts: mentions
-            for parts, mentions in self._mentions.items()
-            if parts[-1].lower() not in FIXED | CLOCK_AND_IDENTITY
-        }
-        for own in self._key_names:
-            mentioned = [self._mentions[name,] for name in own if (name,) in self._mentions]
-            together = [constant for each in mentioned for constant in each.constants]
-            for name in own:
-                if len(set(own)) > 1 or (name,) in self._mentions or not self._same_keys:
-                    asked[name,] = _joined(asked.get((name,)), together)
-        return asked
-
-    def _loosen(self, parts: Parts, why: str) -> None:
-        for predicate, names in zip(self._predicates, self._names, strict=True):
-            if parts in names:
-                self._loose.setdefault(predicate, f"`{'.'.join(parts)}` {why}")
-
-    def _event(self, type_name: str, values: dict[Parts, Any]) -> Event:
-        declared = self._types.attributes(type_name)
-        data: dict[str, Any] = dict(
-            nested({name: ordinary_value(each) for name, each in declared.items()})
-        )
-        keys = {name.lower() for name in chain(*self._key_names) if name not in declared}
-        extensions: dict[str, Any] = dict.fromkeys(keys - {"source", "type"}, "x")
-        source = OTHER_SOURCE
-        for parts, value in values.items():
-            if parts == SOURCE:
-                source = value
-            elif len(parts) > 1:
-                _put(data, parts, value)
-            elif parts[0] in declared:
-                data[parts[0]] = value
-            elif value is None:
-                extensions.pop(parts[0].lower(), None)
-            elif parts[0] in self._declared:
-                data[parts[0]] = value
-            else:
-                extensions[parts[0].lower()] = value
-        return Event("e", source, type_name, 0, data, extensions)
-
-    # --- symbols --------------------------------------------------------------------------------
-
     def _free_predicates(self) -> list[int]:
         """The numbers of predicates whose truth the tried values leave open."""
-        free = [number for number, each in enumerate(self._predicates) if each in self._loose]
+        free = [
+            number for number, each in enumerate(self._predicates) if each in self._samples.loose
+        ]
         if len(free) > FREE_PREDICATES:
             raise UndecidableError(
                 f"{len(free)} predicates cannot be told apart, and {FREE_PREDICATES} can be guessed"
@@ -466,19 +279,3 @@ def _guesses(free: list[int]) -> Iterator[dict[int, bool]]:
     for count in range(len(free) + 1 if free else 0):
         for true in combinations(free, count):
             yield {each: each in true for each in free}
-
-
-def _joined(one: Mentions | None, constants: list[Any]) -> Mentions:
-    if one is None:
-        return Mentions(constants)
-    return replace(one, constants=[*one.constants, *constants])
-
-
-def _put(data: dict[str, Any], parts: Parts, value: Any) -> None:
-    *path, last = parts
-    for part in path:
-        inner = data.setdefault(part, {})
-        if not isinstance(inner, dict):
-            return
-        data = inner
-    data[last] = value
