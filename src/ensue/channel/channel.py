@@ -3,6 +3,9 @@
 `builder` assembles a channel from a look-up, a dispatching strategy and, once they are asked for,
 timeouts and links. An event comes in by `push` or `publish`, is forwarded to linked channels that
 want it, and is offered to the consumers of this channel that want it.
+
+The module is long because it is the whole surface of a channel; the work is in the modules that it
+connects.
 """
 
 from __future__ import annotations

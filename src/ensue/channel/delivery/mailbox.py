@@ -4,6 +4,8 @@ Events come in from any thread; each is queued, replaces an older one, or is dro
 the consumer's `Quality` says. One lock guards the whole mailbox and is held only briefly. The queue
 belongs to the consumer and not to a dispatching strategy, so a strategy can be swapped under load
 without losing or repeating an event. Taking events out of the queue is done in `receiver`.
+
+The module is long because one lock guards all of it: what enters, what waits and what is dropped.
 """
 
 from __future__ import annotations

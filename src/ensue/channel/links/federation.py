@@ -8,6 +8,8 @@ needs a link to every other.
 
 How a message crosses is decided by the link: `inprocess` or `tcp`. For each destination of each
 event: it arrived, it is in transit, or it is counted as lost under a reason.
+
+The module is long because one lock guards links, routes and events in transit together.
 """
 
 from __future__ import annotations

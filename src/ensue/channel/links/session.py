@@ -5,6 +5,8 @@ After a new connection a reliable session sends again what was not acknowledged,
 skips numbers that it has had. Through a short disconnection a reliable session stays in the graph
 of links; after its patience is over, or at once if it is not reliable, it leaves the graph, and
 events that it still keeps are sent another way or counted. Connections are made in `tcp`.
+
+The module is long because sending, receiving and resuming share the numbers of a session.
 """
 
 from __future__ import annotations

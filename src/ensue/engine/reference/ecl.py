@@ -5,7 +5,8 @@ under way takes a moment and goes on, succeeds or fails. What is inside takes th
 of it; then what is around it decides. Success goes before failure. An expression that has been
 started takes its first moment at the next event; its timeouts count from when it was started.
 
-Each operator is a class below; its `take` is its definition.
+Each operator is a class below; its `take` is its definition. The classes stand in one module,
+although it is long, to be read side by side.
 """
 
 from __future__ import annotations

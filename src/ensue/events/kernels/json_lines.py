@@ -5,6 +5,8 @@ value there and where it begins and ends. Every byte of a line is looked at, so 
 not flagged is JSON by the letter, with no member given twice. What needs more than that (an escape
 in a name, a number that may not fit, nesting of more than `DEEPEST` levels, text that is no JSON)
 flags its line, which is then read singly. Values are made of the places by `values` and `texts`.
+
+The module is long because one loop reads all of JSON, and its parts are inlined into it.
 """
 
 from __future__ import annotations

@@ -5,6 +5,9 @@ is built of SQLAlchemy Core, once for each shape, and filled with values when it
 one snapshot of the database (a transaction that repeats its reads); writing locks the row of state
 first, so that writers of several processes take turns. A write is on disk when it returns: SQLite
 runs with a write-ahead log and `synchronous=FULL`, the servers with what they do by default.
+
+The module is long because it is one protocol (`store`), all of whose reads and writes share a
+transaction.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ of functions that do not exist, numbers out of range, operands that no cast can 
 that read otherwise than they look. Out goes the kind of the result: `boolean`, `integer`, `real`,
 `number` (an integer or a real), `string`, `timestamp`, `sequence`, or None where only a run can
 tell. Names are the resolver's to report. Whether a value fits an attribute is asked in `fitting`.
+
+The module is long because every kind of node has its check here, one method each.
 """
 
 from __future__ import annotations

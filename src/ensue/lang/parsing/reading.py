@@ -5,6 +5,8 @@ a thing that has a name is placed at its name, everything else at the whole of i
 they were written. Here numbers and durations get their values, and what no grammar can say is
 reported: duplicate clauses, values out of range, limits passed. Predicates are read by
 `ensue.lang.expressions.text.reading`; whether names and types fit is judged by the checker.
+
+The module is long because every rule of the grammar has its method here.
 """
 
 from __future__ import annotations

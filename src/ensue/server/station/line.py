@@ -8,6 +8,8 @@ process that is killed in between has acknowledged nothing. If writing fails, no
 acknowledged, and the runs, which are ahead of the journal then, are put back to where it stands.
 
 A queue that is full refuses: `BusyError` says when to come again. Nothing waits without bound.
+
+The module is long because it is that whole thread, with the queue in front of it.
 """
 
 from __future__ import annotations

@@ -12,6 +12,8 @@ state. Outputs go to Spark as they are made: memory does not grow with a gap in 
 Where an idle time is set, ticks of the wall clock come with the events, from a source whose offsets
 Spark logs like all others: a micro-batch that is repeated has the same ticks. Once no event has
 come for the idle time, the latest time follows the ticks at that distance.
+
+The module is long because it is the whole life of a bucket in one micro-batch.
 """
 
 from __future__ import annotations

@@ -9,6 +9,9 @@ do all remembered events of a key go through `counting`.
 
 What is remembered of a key is a list of readings, and everything that a key holds follows from it:
 a snapshot is that list, and going on from it means to read it again.
+
+The module is long because all ways into a rule (a batch, the clock, a snapshot, clearing up) change
+the same arrays.
 """
 
 from __future__ import annotations

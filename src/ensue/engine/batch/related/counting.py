@@ -5,6 +5,8 @@ first events are, and what each aggregate comes to. Values stand in the store be
 numbers as they are, values of `distinct` as small numbers of their own. A real sum has as many
 limbs as the values so far need. What the loops cannot count (values that are no finite numbers, or
 of another kind than declared) raises `LeavesColumnsError` before anything has changed.
+
+The module is long because one layout of registers serves reading, saving and widening.
 """
 
 from __future__ import annotations

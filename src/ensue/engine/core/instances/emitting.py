@@ -3,11 +3,13 @@
 In comes a `Recipe`: the statements that run when a branch fires with certain labels, with ports as
 numbers instead of names. Out go functions that put the events together: `compile_single` for one
 rule, `compile_for_cells` for the many rules in cells that fire at one event. Both hold the same
-text, and what they make is the same to the letter as what `ensue.engine.outputs` makes. Values that
-have to be computed are, by `value_for`. A rule by itself that has timers is not for here:
-`recipe_of` says so with None.
+text, and their events are equal, byte for byte, to those of `ensue.engine.outputs`. Values that are
+no plain attributes or constants are computed by `value_for`. A rule with timers that runs by itself
+has no recipe: `recipe_of` returns None.
 
 Names of attributes and constants are handed over as values; no text of a user is read as Python.
+
+The module is long because both functions are written by the same lines of text.
 """
 
 from __future__ import annotations
