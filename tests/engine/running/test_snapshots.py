@@ -137,7 +137,7 @@ def test_a_snapshot_is_resumed_in_another_process(tmp_path: Path) -> None:
 
 
 def test_a_committed_snapshot_is_read() -> None:
-    """Bytes of the present format, of all forms of rules."""
+    """Bytes of the present format, of all forms of rules: a change that cannot read them shows."""
     library = ensue.parse(EVERYTHING)
     resumed = library.resume((SAVED / "version-1.snapshot").read_bytes())
     whole = library.start("step")

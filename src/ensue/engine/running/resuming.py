@@ -16,7 +16,6 @@ from ensue.engine.choosing import ENGINES, Engine, KnowsTimers, ReadsMany, choos
 from ensue.engine.core.saved.rules import damaged, restore_event, save_event
 from ensue.engine.counts import Counts
 from ensue.engine.running.snapshots import (
-    BOUND_OF_RULES,
     History,
     SavedCounts,
     SavedOrder,
@@ -76,7 +75,7 @@ def terms_of(
 
     Raises `SnapshotError` if the engine cannot go on from what is saved.
     """
-    before = _saved_jump(saved.order, library)
+    before = UNBOUNDED if saved.order.max_jump is None else saved.order.max_jump
     allowed = before if jump is None else max_jump(library, jump)
     name = saved.engine if engine is None else choose_engine(engine)
     if name not in ENGINES:
@@ -95,13 +94,6 @@ def terms_of(
             " `reference` goes by the events themselves: resume it with `step` or `batch`"
         )
     return ResumeTerms(name, allowed, before)
-
-
-def _saved_jump(saved: SavedOrder, library: CheckedLibrary) -> float:
-    """The bound of a snapshot; a snapshot from before there was a bound has that of its rules."""
-    if saved.max_jump == BOUND_OF_RULES:
-        return max_jump(library, None)
-    return UNBOUNDED if saved.max_jump is None else saved.max_jump
 
 
 def restore_engine(

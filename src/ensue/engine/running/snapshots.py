@@ -13,7 +13,7 @@ the engine needs:
   time that was reached, `event` and its JSON.
 
 Bytes that are no snapshot, are damaged, or are of a version that is not known are a
-`SnapshotError`. Version 1 is the first, and every later version of Ensue reads it.
+`SnapshotError`. Version 1 is the first; from its release on, every version of Ensue reads it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,6 @@ UNSIGNED, SIGNED = "sha256", "hmac-sha256"
 SHORTEST_KEY = 16
 """The fewest bytes of a key: shorter keys can be found by trying, with a snapshot at hand."""
 
-BOUND_OF_RULES = 0
-"""The largest jump of a run whose snapshot does not say it: that which its rules have."""
-
 History = list[tuple[str, str | int]]
 
 
@@ -53,8 +50,9 @@ class SavedOrder(msgspec.Struct, frozen=True):
     latest: int | None
     waiting: list[SavedEvent]
     late: list[SavedEvent]
-    max_jump: int | None = BOUND_OF_RULES
-    dissent: Dissent = msgspec.field(default_factory=Dissent)
+    max_jump: int | None
+    """In microseconds; None where jumps have no bound."""
+    dissent: Dissent
 
 
 class SavedCounts(msgspec.Struct, frozen=True):
@@ -64,7 +62,7 @@ class SavedCounts(msgspec.Struct, frozen=True):
     outputs: int
     late: int
     without_key: dict[str, int]
-    begun_anew: int = 0
+    begun_anew: int
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
