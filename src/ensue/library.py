@@ -25,7 +25,7 @@ from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.derived.plain import plain_library
+from ensue.lang.derived.without_ontology import plain_library
 from ensue.lang.diagnostics import Diagnostic, did_you_mean
 from ensue.lang.durations import parse_duration
 from ensue.lang.expressions.binding import Binding

@@ -19,7 +19,7 @@ from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostics, close_match, did_you_mean
 from ensue.lang.durations import MICROSECONDS
 from ensue.lang.expressions.aggregates import AGGREGATES
-from ensue.lang.expressions.builtins.elsewhere import ELSEWHERE
+from ensue.lang.expressions.builtins.foreign_functions import FOREIGN_FUNCTIONS
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.surprises import (
     warn_chained,
@@ -335,7 +335,7 @@ class _Check:
             aggregate = close_match(function, AGGREGATES)
         if aggregate is not None and close_match(function, [*FUNCTIONS, aggregate]) == aggregate:
             return f"did you mean `{aggregate.lower()}`?"
-        return ELSEWHERE.get(function) or did_you_mean(function, FUNCTIONS)
+        return FOREIGN_FUNCTIONS.get(function) or did_you_mean(function, FUNCTIONS)
 
     def _constants(self, call: Call, problem: Callable[[str], str | None]) -> None:
         """Report the arguments that must be constants and are none, or are wrong."""

@@ -2,7 +2,7 @@
 
 In comes a `Source`, out comes a `LibraryTree`; what is wrong goes into the `Diagnostics`, and the
 definitions that could be read are in the tree all the same. The grammar (`grammar.lark`) is the
-language's reference; Lark builds an LALR(1) parser from it, which is kept (`kept_parser`).
+language's reference; Lark builds an LALR(1) parser from it, which is kept (`parser_cache`).
 The text is cut into definitions first (`ensue.lang.parsing.cutting`), so that one mistake hides
 nothing after it. No step recurses over what was written, and nesting is bounded before nodes are
 made.
@@ -25,9 +25,9 @@ from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
 from ensue.lang.parsing import cutting, recovering
 from ensue.lang.parsing.cutting import Piece
-from ensue.lang.parsing.deceiving import report_deceiving
 from ensue.lang.parsing.files import read_source
-from ensue.lang.parsing.kept_parser import parser_of
+from ensue.lang.parsing.hidden_characters import report_hidden_characters
+from ensue.lang.parsing.parser_cache import parser_of
 from ensue.lang.parsing.reading import LibraryReading
 from ensue.lang.parsing.syntax_errors import place_of, report_syntax_error
 from ensue.lang.source import Source, Span
@@ -92,7 +92,7 @@ def parse_tree(
     if size > limits.bytes:
         report_limit(diagnostics, limits, "bytes", size, Span(0, 1))
         return LibraryTree()
-    report_deceiving(text, diagnostics)
+    report_hidden_characters(text, diagnostics)
     pieces = cutting.by_depth(text, limits.nesting)
     if len(pieces) > limits.definitions:
         first_beyond = pieces[limits.definitions].start

@@ -9,7 +9,7 @@ import pytest
 from lark import Lark
 from lark.exceptions import UnexpectedInput
 
-from ensue.lang.parsing.kept_parser import FOLDER, parser_of
+from ensue.lang.parsing.parser_cache import FOLDER, parser_of
 
 GRAMMAR = files("ensue.lang.parsing").joinpath("grammar.lark").read_text("utf-8")
 OPTIONS = {

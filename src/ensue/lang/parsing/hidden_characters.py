@@ -1,4 +1,4 @@
-"""Characters by which a text is another one than it is shown as.
+"""Hidden characters: a text with them is another one than it is shown as.
 
 In comes the text of a library; out go findings, one for each such character, wherever it stands:
 comments and constants included. Three kinds are told apart: characters that turn the direction of
@@ -34,7 +34,7 @@ _QUOTED = re.compile(rf"""(?P<constant>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|
 _TAKE_OUT = "take it out; no rule needs it, not even in a comment"
 
 
-def report_deceiving(text: str, diagnostics: Diagnostics) -> None:
+def report_hidden_characters(text: str, diagnostics: Diagnostics) -> None:
     """Report every character that lets the text read otherwise than it is."""
     in_constants = _InConstants(text)
     for found in _DECEIVING.finditer(text):

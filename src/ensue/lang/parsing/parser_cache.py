@@ -1,4 +1,4 @@
-"""The parser of a grammar, kept between processes.
+"""A cache of parsers: the tables of a grammar, kept between processes.
 
 In come the text of a grammar and Lark's options; out goes a parser. Building its tables takes a
 fifth of a second, a good part of the start of a command, so they are kept as plain data (in the

@@ -18,7 +18,7 @@ _AGGREGATES = (
 _PARTS = "of a time there are `HOUR`, `MINUTE` and `WEEKDAY`; its text is `STRING(time)`"
 _NOW = "the time of an event is its `time`; a rule does not ask the clock"
 
-ELSEWHERE: Mapping[str, str] = {
+FOREIGN_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("AVERAGE", "MEAN"), "write `avg(a.Name)`"),
     **dict.fromkeys(("PREV", "PREVIOUS", "LAG", "NEXT", "LEAD"), _BEFORE),
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP", "GETDATE"), _NOW),
