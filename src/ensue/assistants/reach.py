@@ -13,9 +13,9 @@ from pathlib import Path
 from ensue.errors import UsageError
 
 LIBRARY_BYTES = 1_000_000
-"""Of the text of a library, or of a file of cases."""
+"""The most bytes of the text of a library, or of a file of cases."""
 EVENT_BYTES = 64_000_000
-"""Of a file of events."""
+"""The most bytes of a file of events."""
 
 
 @dataclass(frozen=True, slots=True)

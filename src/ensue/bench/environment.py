@@ -71,7 +71,7 @@ def _commit() -> str | None:
 
 
 def _processor() -> str | None:
-    """Its name where the system tells it."""
+    """The name of the processor, where the system tells it."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -104,7 +104,7 @@ class Curve:
 
     @property
     def upper_slope(self) -> float:
-        """Of the larger half of the sizes, where a fixed cost no longer hides what grows."""
+        """The growth over the larger half of the sizes, where no fixed cost hides it."""
         count = len(self.points)
         return fitted_slope(self.medians[min(count // 2, count - 2) :])
 

@@ -140,7 +140,7 @@ def _size(groups: Iterable[dict[Filter, Any]]) -> int:
 
 
 def _matching(pattern: str, texts: Sequence[str]) -> Iterable[str]:
-    """Those of some sorted texts that may match a pattern of LIKE."""
+    """The texts, of a sorted list, that may match a pattern of LIKE."""
     shape = shape_of(pattern)
     start = shape.prefix if shape.exact is None else shape.exact
     begin = bisect_left(texts, start)

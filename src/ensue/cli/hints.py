@@ -255,7 +255,7 @@ def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
 
 
 _DEEPEST = 3
-"""So many names stand before that of a time, as in `Event.System.TimeCreated.SystemTime`."""
+"""How many names stand before that of a time, as in `Event.System.TimeCreated.SystemTime`."""
 _LEAST = 1e8
 """A number of seconds in 1973; a smaller one is rather a duration or a count."""
 _MOST_OF_A_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))

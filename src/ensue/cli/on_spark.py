@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 SPARK = "spark"
 MOST_BYTES_HERE = 1 << 28
-"""So much of files that Spark cannot read is read in this process."""
+"""The most bytes of files, of kinds that Spark cannot read, that this process reads."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 

@@ -32,7 +32,7 @@ from ensue.library import Library
 OUTPUTS_AT_ONCE = 1024
 """How many outputs are written at once."""
 MOST_TIMERS_AT_ONCE = 1000
-"""So many timers fire before it is looked again whether an event has come, or the end."""
+"""How many timers fire between two looks for the next event, or the end."""
 
 
 class Running:

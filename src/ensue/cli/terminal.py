@@ -104,7 +104,7 @@ def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) ->
 
 
 def _without_repeated_hints(findings: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """Of findings on one line, a hint only where it is new."""
+    """The findings, each hint only once for a line."""
     said: set[tuple[str, int, str | None]] = set()
     for finding in findings:
         hint = finding.file, finding.line, finding.hint

@@ -170,7 +170,7 @@ def _shorter(one: Duration | None, other: Duration) -> Duration:
 
 
 def _event_bytes(library: CheckedLibrary, correlation: Correlation) -> int:
-    """Of the port whose events have the most attributes, subtypes included."""
+    """The bytes of an event, of the port whose events have the most attributes."""
     types = {port.type for port in correlation.ports if isinstance(port, EventPort)}
     below = {name for each in types for name in library.types.subtypes(each)}
     most = max((len(library.types.attributes(name)) for name in below), default=0)

@@ -42,7 +42,7 @@ _FILE_SIGN = b"ARROW1"
 _PARQUET_SIGN = b"PAR1"
 _AGAIN = "write the file again, or copy it again from where it is whole"
 _SMALLEST_PARQUET = 12
-"""Both signs, and the length of the description between them."""
+"""The bytes of both magic signs, and of the length of the footer between them."""
 
 
 def read_parquet(

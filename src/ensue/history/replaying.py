@@ -27,7 +27,7 @@ from ensue.lang.expressions.tree import Expression
 from ensue.library import Library
 
 HELD_IN_MEMORY: Final = 100_000
-"""So many publications are replayed in memory, more in a file."""
+"""The most publications that are replayed in memory; more are replayed in a file."""
 
 OnRefused = Callable[[Event, EventError], None]
 

@@ -10,7 +10,7 @@ from ensue.lang.expressions.tree import ConceptTerm, Expression, Literal, Name, 
 
 
 def terms_in(expression: Expression) -> Iterator[TemporalTerm | ConceptTerm]:
-    """Those inside the filters of other terms included."""
+    """The temporal and concept terms of a filter, also inside the filters of other terms."""
     waiting = [expression]
     while waiting:
         current = waiting.pop()

@@ -48,7 +48,7 @@ class Traffic:
 
     @property
     def delays(self) -> list[float]:
-        """Of messages that were sent one by one, the seconds that each was under way."""
+        """The seconds that each of some messages, sent one by one, was under way."""
         return [came - sent for sent, came in zip(self.sent, self.came, strict=False)]
 
 

@@ -31,7 +31,7 @@ COUNTED_A_SECOND = ((10, 10_000, 3_000_000), (1000, 500, 2_000_000))
 TIMES_WITH_HAVING = 3
 TIMES_AHEAD = 5
 VALUES = 200
-"""So many different values an attribute has."""
+"""How many different values an attribute has."""
 HALF_A_GAP = 5e-6
 """An event that lies just at the edge is inside for us and outside for Esper."""
 

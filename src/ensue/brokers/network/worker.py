@@ -17,7 +17,7 @@ from ensue.channel.delivery.waiters import Wake
 
 MOST_WAITING = 1_024
 MOST_CHARACTERS = 16 * 1024 * 1024
-"""Of filters, in statements that wait."""
+"""The most characters of filters in statements that wait."""
 LONGEST_WAIT_SECONDS = 3_600.0
 
 log = logging.getLogger("ensue.brokers")

@@ -97,7 +97,7 @@ class CorrelationStep:
         self._latest = self._left = None
 
     def _some(self) -> Sequence[Event]:
-        """Some of the outputs that are left."""
+        """The next part of the outputs that are left."""
         assert self._left is not None
         made = list(islice(self._left, OUTPUTS_AT_ONCE))
         if len(made) < OUTPUTS_AT_ONCE:

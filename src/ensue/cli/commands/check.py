@@ -19,7 +19,7 @@ from ensue.lang.parsing.parser import read_source
 from ensue.library import Library
 
 COSTS_SHOWN = 10
-"""Of how many rules the costs are told without `--costs`."""
+"""The most rules whose costs are told without `--costs`."""
 
 REFUSED_HERE = frozenset({"ecl-output-data"})
 """Codes of warnings that are errors to this command. A library with one of them still runs: its

@@ -31,7 +31,7 @@ from ensue.lang.syntax import (
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
 MOST_PORTS = 8
-"""So many event ports have room in a letter: one bit for each."""
+"""The most event ports that have room in a letter, one bit for each."""
 MOST_TIMER_PORTS = 8
 MOST_TIMEOUTS = 8
 """Each set of timeouts that may be due together has a letter."""

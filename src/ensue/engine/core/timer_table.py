@@ -22,7 +22,7 @@ from ensue.lang.syntax import Correlation, TimerPort
 from ensue.machine.model import Machine, PredicateAtom, State, Timer
 
 MOST_TIMERS = 62
-"""So many have room in one word as bits."""
+"""The most timers that have room in one word as bits."""
 
 
 class Timers:

@@ -93,7 +93,7 @@ class Progress:
 
 
 def in_words(waits: Waits, correlation: Correlation) -> str:
-    """With each port that is waited for as the rule declares it."""
+    """What is missing, in words, with each port as the rule declares it."""
     declared = {port.name: port for port in correlation.ports}
     conditions = [
         f"`{name}` is `{print_port(port)}`"

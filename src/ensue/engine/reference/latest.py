@@ -133,7 +133,7 @@ def _latest_timed(
     end: int,
     by: int | None,
 ) -> Match | None:
-    """Of the matches of `left` whose time was up before `end`, or just at the firing `by`."""
+    """The latest match of `left` whose time was up before `end`, or just at the firing `by`."""
     best: Match | None = None
     for firing, at in memory.timed(left, start, end, timeout.after.microseconds):
         if by is not None and firing != by:

@@ -23,7 +23,7 @@ import msgspec
 from ensue.engine.timing.jumps import UNBOUNDED
 
 QUORUM = 100
-"""So many events, more than are read meanwhile, move a clock; fewer if it stands on fewer."""
+"""How many events, beyond those read meanwhile, move a clock; fewer if it stands on fewer."""
 
 DAY = 86_400 * 1_000_000
 

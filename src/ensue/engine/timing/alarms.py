@@ -18,7 +18,7 @@ from ensue.engine.instance import Instance
 Owner = TypeVar("Owner")
 
 FEWEST_ALARMS = 64
-"""With fewer alarms in the heap it is not worth looking for alarms that are out of date."""
+"""The fewest alarms in the heap for which it pays to look for those that are out of date."""
 
 
 @dataclass(order=True, slots=True)

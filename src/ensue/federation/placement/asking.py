@@ -56,7 +56,7 @@ class Asking:
         return self._ports[rule]
 
     def matched(self, event: Event, rules: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-        """Those of some rules that have ports which an event matches, with these in their order."""
+        """The rules with a port that an event matches, each with these ports in their order."""
         if self._index is None or not rules:
             for rule in rules:
                 if found := self._ports[rule].matched(event):

@@ -54,7 +54,7 @@ class Crossed:
 
     @property
     def whole_by_ports(self) -> int:
-        """The same, if it asked for what its ports say of single events."""
+        """Events that would cross if the library ran whole and asked by the tests of its ports."""
         return self.matched.total() - max(self.matched.values(), default=0)
 
 

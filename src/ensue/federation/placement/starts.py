@@ -69,7 +69,7 @@ class Starts:
         return found
 
     def saved(self) -> SavedStarts:
-        """Of ports alone: the starts of all other parts follow from theirs."""
+        """The starts of ports alone: the starts of all other parts follow from these."""
         numbers: dict[int, int] = {}
         table: list[tuple[Place, Place | None, list[int]]] = []
 

@@ -27,7 +27,7 @@ MOST_HOPS = 64
 """Gateways that pass a request on, one after the other; by then it goes round."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
-"""Of gateways, services and requests; what anybody can say is kept, so it has a bound."""
+"""The name of a gateway, service or request; bounded, since names from outside are kept."""
 MOST_GRANTS = 1_000
 MOST_KNOWN = 3_000
 """Events that a gateway tells another of, which has been away."""

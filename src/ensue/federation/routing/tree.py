@@ -27,7 +27,7 @@ from ensue.federation.routing.control import Hello
 Vector = tuple[str, int, str]
 """The root that a gateway believes in, how far away it is, and the name of the gateway."""
 MOST_HOPS = 64
-"""Of a root that is gone, gateways tell each other longer and longer ways: such a way is none."""
+"""The longest way to a root: ways to a root that is gone grow from gateway to gateway."""
 MOST_NEIGHBOURS = 1_000
 """Gateways that are known at one service. Names can be made up."""
 MOST_ROOTS = 10_000

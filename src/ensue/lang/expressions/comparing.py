@@ -65,7 +65,7 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def is_between(value: Any, low: Any, high: Any) -> bool:
-    """Both comparisons are made, so that neither bound hides a failing cast of the other."""
+    """`BETWEEN`: both comparisons are made, so that neither hides a failing cast of the other."""
     above, below = COMPARISONS[">="](value, low), COMPARISONS["<="](value, high)
     return above and below
 

@@ -128,7 +128,7 @@ class Behaviour:
         self.filter: FilterSteps | None = None
         self.ecl: Stepper | None = None
         self.machine: Machine | None = None
-        """None where changes of labels are foreseen: then there are many."""
+        """None where changes of labels are foreseen, which takes many machines."""
         if isinstance(correlation, FilterCorrelation):
             self.filter = _filter_steps(correlation)
             if isinstance(self.filter, MachineSteps):

@@ -356,7 +356,7 @@ def _clear(way: _Way, active: Starts) -> None:
 
 
 def _copy(source: _Way, target: _Way, active: Starts) -> None:
-    """Both have the same machine: they leave out the same."""
+    """Copy active states from one way to another, which has the same machine."""
     _clear(target, active)
     for state in range(source.offset, _end(source)):
         if state in active:

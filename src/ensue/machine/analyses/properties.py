@@ -74,7 +74,7 @@ def properties(
 
 
 def certain_properties(correlation: Correlation, types: TypeSystem, work: int) -> Properties:
-    """The same; raises `UndecidableError` where nothing at all is known."""
+    """As `properties`; raises `UndecidableError` where nothing at all is known."""
     behaviour = Behaviour(correlation)
     seen = [_Seen(behaviour, alphabet, work) for alphabet in alphabets([behaviour], types)]
     return _Conclusions(behaviour, seen).properties()
@@ -122,7 +122,7 @@ class _Seen:
         )
 
     def live_at_once(self) -> set[Node]:
-        """Those after which events alone, with no time between them, lead to an output.
+        """The situations after which events alone, with no time between them, lead to an output.
 
         Such events can always come, whatever is known of times.
         """

@@ -10,7 +10,7 @@ BURST_SECONDS: Final = 2.0
 
 
 class Rate:
-    """So many a second. Not for several threads."""
+    """A limit on calls a second. Not for several threads."""
 
     def __init__(self, per_second: float) -> None:
         self.per_second = per_second

@@ -39,7 +39,7 @@ GROUP_BYTES: Final = 16 * 1024 * 1024
 GROUP_TICKS: Final = 500
 """Entries of one transaction when only the clock moves."""
 BACKLOG_EVENTS: Final = 50_000
-"""So many entries, by weight, may wait for the feed before the line waits for it."""
+"""The most entries, by weight, that wait for the feed before the line waits for it."""
 
 log = logging.getLogger("ensue.server")
 

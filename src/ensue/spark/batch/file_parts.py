@@ -27,7 +27,7 @@ LEAST_BYTES = 4 << 20
 LARGEST_PART = "spark.sql.files.maxPartitionBytes"
 _SIZE = re.compile(r"(\d+)\s*([bkmgtp])?", re.IGNORECASE)
 PARTS_A_CORE = 4
-"""So many parts, unless they are small, keep all cores busy until the end."""
+"""How many parts, unless they are small, keep all cores busy until the end."""
 
 
 def local_path(file: str) -> str | None:

@@ -74,7 +74,7 @@ class RejectedRecords:
         return cls(_selected(rows.withColumn("number", number)), "parquet")
 
     def keep(self) -> Self:
-        """The same, read once and kept by executors until `close`."""
+        """The rejected rows, read once and kept by executors until `close`."""
         return type(self)(self.rows.persist(StorageLevel.DISK_ONLY), self.format)
 
     def close(self) -> None:

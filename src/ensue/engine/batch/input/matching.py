@@ -41,7 +41,7 @@ from ensue.lang.syntax import CommonKey, Correlation, EventPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
 
 WORD = 64
-"""So many ports and predicates have room in one number; for more, a row has several."""
+"""How many ports and predicates have room in one number; for more, a row has several."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,7 +338,7 @@ def _either(one: Mask | None, other: Mask | None) -> Mask | None:
 
 
 def _as_numbers(x: Outcomes, y: Outcomes) -> tuple[Any, Any]:
-    """Both as integers or, where one is real, both as reals; a boolean is 0 or 1."""
+    """Two operands as integers or, where one is real, as reals; a boolean is 0 or 1."""
     type_ = np.float64 if "real" in (x.kind, y.kind) else np.int64
     return x.values.astype(type_, copy=False), y.values.astype(type_, copy=False)
 

@@ -17,7 +17,7 @@ from ensue.engine.core.jit import uncounted
 
 LIMB = 32
 MOST_LIMBS = 72
-"""So many limbs hold the sum of any reals."""
+"""The number of limbs that holds the sum of any reals."""
 EXPONENT_OF_ONE = 1075
 """A real is its fraction of 53 bits times 2 to the power of its exponent, less this."""
 

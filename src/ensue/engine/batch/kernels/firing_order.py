@@ -14,7 +14,7 @@ import numpy as np
 from ensue.engine.core.jit import compiled
 
 _MOST_CLOSE = 64
-"""With more alarms than this in one interval of time, inserting one by one takes too long."""
+"""The most alarms in one interval of time that are inserted one by one."""
 
 
 @compiled

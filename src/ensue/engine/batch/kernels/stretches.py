@@ -45,7 +45,7 @@ from ensue.engine.core.numbering import MULTIPLIER
 
 DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
 FAR_AHEAD, AHEAD, NEAR = 24, 16, 8
-"""So many events before its turn the registers of a key, what they point to, and what comes next
+"""How many events ahead the registers of a key, what they point to, and what comes next
 are fetched."""
 
 

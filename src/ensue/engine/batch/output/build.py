@@ -45,7 +45,7 @@ from ensue.lang.expressions.names import Parts
 Counted = tuple[int, int, str]
 """A correlation, a key and the id of a trigger."""
 _BESIDE_TEXTS = 24
-"""So many bytes an id has besides names, triggers and keys: a time and a number, mostly."""
+"""The bytes of an id besides names, triggers and keys: a time and a number, mostly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,7 +210,7 @@ def order_of(sources: Sequence[OutputPlaces]) -> Rows:
 
 
 def _ranks(sources: Sequence[OutputPlaces], alarms: Rows) -> Rows:
-    """Of each of these outputs how many come before it, of all that are alarms."""
+    """For each output of an alarm, how many outputs of alarms come before it."""
     numbers = np.concatenate([each.numbers for each in sources])[alarms]
     when = np.concatenate(
         [np.zeros((len(e.slots), 2), np.int64) if e.alarms is None else e.alarms for e in sources]

@@ -275,7 +275,7 @@ class Bundle:
     labels: str
     offset: int
     places: dict[str, tuple[int, ...]]
-    """Of every port that is bound in any of the actions."""
+    """The slots of every port that is bound in any of the actions."""
     bound_in: dict[int, frozenset[str]] = field(default_factory=dict)
     """For each action the ports that are bound in it."""
 

@@ -50,7 +50,7 @@ from ensue.machine.model import PortAtom
 __all__ = ["LeavesColumnsError", "RelatedCorrelation"]
 
 SMALLEST_CLEARING = 1 << 18
-"""With fewer readings it is not worth dropping the readings that count no longer."""
+"""The fewest readings for which it pays to drop readings that count no longer."""
 
 
 class RelatedCorrelation:

@@ -43,7 +43,7 @@ _KINDS = {
     "LAST": conditions.LAST,
 }
 _WHOLE_LIMBS = 4
-"""So many limbs hold any sum of integers."""
+"""The number of limbs that holds any sum of integers."""
 _WITH_EVENTS = (conditions.LEAST, conditions.GREATEST, conditions.FIRST, conditions.LAST)
 """The aggregates whose register has the event that their value is of."""
 _SMALLEST_TABLE = 1 << 10

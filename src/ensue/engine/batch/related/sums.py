@@ -19,7 +19,7 @@ from ensue.engine.core.relating.form import Form
 from ensue.engine.core.relating.tallies import SavedTallies, saved_sum
 
 _ROOM_FOR_EVENTS = 31
-"""So many bits more than its values a sum may have."""
+"""How many bits more than its values a sum may have."""
 _FRACTION = 53
 _DIGITS = (1 << LIMB) - 1
 

@@ -84,7 +84,7 @@ class EventCorrelation:
 
     @property
     def instances(self) -> Sized:
-        """Its keys."""
+        """The keys that have instances."""
         return self._rule.instances
 
     @property

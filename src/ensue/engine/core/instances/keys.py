@@ -102,5 +102,5 @@ class KeyInstance(Instance):
 
     @property
     def made_outputs(self) -> Outputs | None:
-        """Its outputs, if it ever had any."""
+        """The outputs of the key, if it ever had any."""
         return self._said if isinstance(self._said, Outputs) else None

@@ -42,7 +42,7 @@ from ensue.lang.syntax import (
 )
 
 MOST_PLACES = 8
-"""So many ports a chain may have; every one carries the events of its match."""
+"""The most places of a chain; every place carries the events of its match."""
 MOST_AGGREGATES = 64
 MOST_PORTS = 63
 """What an event matches has to have room in one word."""
@@ -88,7 +88,7 @@ class Form:
     bind: str
     unless: tuple[str, ...]
     aggregates: tuple[Asked, ...]
-    """Of any port of the rule; one that the filter does not ask for has no events."""
+    """Aggregates of any port of the rule; a port that is not in the filter has no events."""
     condition: Condition | None
     action: Action
     after: int | None = None

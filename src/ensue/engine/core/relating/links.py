@@ -129,7 +129,7 @@ class Links:
 
 
 class PortLinks(Links, list["Match | None"]):
-    """Of a chain of single ports: the latest match up to each place but the last.
+    """The links of a chain of single ports: the latest match up to each place but the last.
 
     It is the list of them: there may be millions of these, and an object less for each is one less
     that is far away in memory when an event comes.
@@ -151,7 +151,7 @@ class PortLinks(Links, list["Match | None"]):
 
 
 class GroupLinks(Links):
-    """Of a chain of groups: each place with its last event and the latest match before it."""
+    """The links of a chain of groups: for each place its last event, and the match before it."""
 
     __slots__ = ("_chain", "_held")
 

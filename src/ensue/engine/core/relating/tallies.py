@@ -29,7 +29,7 @@ SMALLEST_POWER = -1074
 """The smallest real is two to this power."""
 _LARGEST_POWER = 1024
 _ROOM_FOR_EVENTS = 63
-"""So many bits more than its values a sum may have: there are no more events than that."""
+"""How many bits more than its values a sum may have: it bounds the number of events."""
 MOST_EVENTS = 2**62
 """No key has read so many events."""
 _ONE = 1 << -SMALLEST_POWER

@@ -28,7 +28,7 @@ from ensue.engine.core.stepping.step import (
 )
 
 _AHEAD = 16
-"""So many events ahead a cell is asked for: the cells of many keys are in no cache."""
+"""How many events ahead a cell is prefetched: the cells of many keys are in no cache."""
 
 
 def _walking(windowed: bool) -> Any:

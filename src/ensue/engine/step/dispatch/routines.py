@@ -74,7 +74,7 @@ def fit(event):
 _NOTED = "noted = (next(numbers), event)"
 
 _COUNT_READING = "if rule.has_clock: instance.last_read = next(numbers)"
-"""Of keys whose timers are due together, the key whose last event is the oldest goes first."""
+"""Counts a reading: of keys with timers due together, the one with the oldest event goes first."""
 
 _READ = """
 instance = instances.get(key)

@@ -16,7 +16,7 @@ from ensue.engine.ports import key_text
 from ensue.events.event import Event
 
 FEWEST_EVENTS = 32
-"""So many events a key keeps before it is worth looking for events that are no longer bound."""
+"""How many events a key keeps before it pays to look for events that are no longer bound."""
 
 Firing = tuple[int, ...]
 """The number of a rule, its action, and what is bound in each place (`kernels`)."""

@@ -21,7 +21,7 @@ from ensue.machine.determinise import TableState
 from ensue.machine.stepping import NOW, Starts
 
 FREE_MOVES, EVENTS_A_MOVE = 8192, 64
-"""So many moves a table may have, and one more for so many events each; past that it is left."""
+"""How many moves a table may have, and for how many events one more; past that it is left."""
 
 
 class StepTables(PackedTables):

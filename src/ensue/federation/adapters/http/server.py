@@ -47,7 +47,7 @@ class Server:
         self.events: Inbox[Incoming] = Inbox()
         self.control = ControlInbox()
         self.is_listening: bool | None = None
-        """None until the gateway has said whether it wants events: until then none are taken."""
+        """Whether the gateway wants events; None, and no event is taken, until it has said so."""
 
     async def start(self) -> None:
         service = self._service

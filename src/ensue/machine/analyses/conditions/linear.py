@@ -32,7 +32,7 @@ class Inequality:
         return not self.terms and (self.constant > 0 or (self.strict and self.constant == 0))
 
     def sharpened(self) -> Inequality:
-        """The same for integer unknowns, with `<` as `<= -1`."""
+        """The inequality over integer unknowns, with `<` as `<= -1`."""
         if not self.strict or not self.terms:
             return self
         scale = lcm(*(each.denominator for each in (*self.terms.values(), self.constant)))

@@ -69,7 +69,7 @@ def alphabets(behaviours: Sequence[Behaviour], types: TypeSystem) -> list[Alphab
 
 
 def keys_of(correlation: Correlation) -> tuple[Key, ...]:
-    """Its keys; `by a.x = b.x` is `by x`."""
+    """The keys of a correlation; `by a.x = b.x` is `by x`."""
     return tuple(
         CommonKey(names[0]) if len(set(names := _names_in(key))) == 1 else key
         for key in correlation.clauses.by

@@ -29,7 +29,7 @@ from ensue.server.station.rules.fullness import Fullness
 
 REFUSED_SHOWN: Final = 20
 ROUNDS_AT_ONCE: Final = 2
-"""So often timers of one key may fire at one event; more is read in steps."""
+"""How often timers of one key may fire at one event; more firings are read in steps."""
 
 
 class RuleCount(msgspec.Struct):
@@ -49,7 +49,7 @@ class Counted(msgspec.Struct):
     refused: int = 0
     late: int = 0
     full: int = 0
-    """Of those refused: events whose key was one too many."""
+    """Refused events whose key was one too many."""
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -84,7 +84,7 @@ def _frame(delivery: Delivery) -> bytes:
 
 
 class Socket:
-    """The same over a WebSocket; `written` says what a delivery looks like there."""
+    """A subscription over a WebSocket; `written` makes the message of a delivery."""
 
     def __init__(self, written: Callable[[Delivery], str]) -> None:
         self._written = written
