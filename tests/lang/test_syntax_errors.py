@@ -106,6 +106,38 @@ def test_a_comment_that_is_not_closed_is_named_where_it_opens() -> None:
     assert names == ("A",)
 
 
+def test_every_mistake_in_the_cases_of_a_rule_is_reported() -> None:
+    _, found = findings(
+        "A correlation X (A a) l:a\n{\n    case l push a;\n    case true: push a else;\n"
+        "    abort l;\n    case l & : push a;\n}\n"
+    )
+
+    assert [each.line for each in found] == [3, 4, 5, 6]
+
+
+def test_every_mistake_in_the_operands_of_an_expression_is_reported() -> None:
+    _, found = findings(
+        "A ecl X (A a)\n{\n    sequential {\n        accumulate { a a },\n        timeout(5m),\n"
+        "        do { <x == 3> } unless { a b },\n        repeat(x) { a }\n    }\n}\n"
+    )
+
+    assert [each.line for each in found] == [4, 5, 6, 6, 7]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("eventtype B = com.acme.b { attribute long n; }", 'eventtype B = "com.acme.b"'),
+        ("eventtype B : com.acme.A {}", 'eventtype A = "com.acme.A"'),
+        ("A correlation X (A a) a { case true: push new com.acme.A {}; }", '= "com.acme.A"'),
+    ],
+)
+def test_a_type_with_dots_is_answered_wherever_it_stands(wrong: str, hint: str) -> None:
+    _, found = findings(f"eventtype A {{}}\n{wrong}\n")
+
+    assert hint in (found[0].hint or "")
+
+
 def test_a_file_that_is_no_library_gives_a_bounded_number_of_messages() -> None:
     _, found = findings("eventtype " * 5_000)
 

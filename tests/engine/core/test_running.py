@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ensue
 from ensue.engine.core.relating.form import Asked
-from ensue.engine.core.relating.running import running
+from ensue.engine.core.relating.running import Wanted, running
 from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.scopes import MISSING
@@ -52,13 +52,16 @@ def test_an_aggregate_that_goes_along_is_that_of_the_whole_stretch(
     name: str, kind: str, data: st.DataObject
 ) -> None:
     values = data.draw(st.lists(VALUES[kind] | st.sampled_from([None, *ODD]), max_size=12))
-    found = running(Asked(name, "f", ("v",), kind), ("v",))
-    start = 0
+    found = running(Wanted(Asked(name, "f", ("v",), kind), ("v",)))
+    start = cut = 0
     for end, value in enumerate(values, 1):
         found.push(Event(f"e{end}", "s", "F", end, {"v": value}, {}))
         for _ in range(data.draw(st.integers(0, min(2, end - start)))):
-            found.pop()
+            found.pop(start - cut)
             start += 1
+        if data.draw(st.booleans()):
+            found.cut(start - cut)
+            cut = start
         stretch = [MISSING if each is None else each for each in values[start:end]]
         try:
             expected = told(lambda: AGGREGATES[name].compute(stretch))  # noqa: B023
@@ -73,12 +76,12 @@ def test_an_aggregate_that_goes_along_is_that_of_the_whole_stretch(
 
 
 def test_an_extension_of_the_same_name_goes_first() -> None:
-    found = running(Asked("SUM", "f", ("v",), "integer"), ("v",))
+    found = running(Wanted(Asked("SUM", "f", ("v",), "integer"), ("v",)))
     found.push(Event("1", "s", "F", 0, {"v": 3}, {}))
     found.push(Event("2", "s", "F", 0, {"v": 4}, {"v": "text"}))
     assert isinstance(found.result(), FaultError)
-    found.pop()
-    found.pop()
+    found.pop(0)
+    found.pop(1)
     found.push(Event("3", "s", "F", 0, {"v": 5}, {}))
     assert found.result() == 5
 

@@ -266,6 +266,8 @@ def _report_bare(scope: LibraryScope, ports: Mapping[str, Port], name: str, span
             if isinstance(port, EventPort)
             and port.type in scope.types
             and data_type(scope, port.type, name) is not None
-        ] or [port.name for port in ports.values()]
-        hint = f"name the port: `{owners[0]}.{name}`"
+        ]
+        owner = next(iter(owners or ports))
+        is_count = not owners and name.lower() == "count"
+        hint = f"write `count({owner})`" if is_count else f"name the port: `{owner}.{name}`"
     scope.error("bare-name", message, span, hint)

@@ -22,6 +22,7 @@ from lark.visitors import Transformer_NonRecursive
 from ensue.events.times import EPOCH
 from ensue.events.types import ValueType
 from ensue.lang import expressions, syntax
+from ensue.lang.derived.parts import ports_in
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.durations import DURATION_RANGE, MICROSECONDS, exact_microseconds
 from ensue.lang.expressions.text.reading import ExpressionReading, UnreadableError
@@ -217,12 +218,16 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
 
     def repeated_between(self, meta: Meta, children: list[Any]) -> syntax.Times:
         body, fewest, most = children
-        counted = body.name if isinstance(body, syntax.PortRef) else "x"
+        # The last port of a bracket comes once in each round.
+        counted = next((each for each in reversed(list(ports_in([body])))), "x")
+        repeated = counted if isinstance(body, syntax.PortRef) else "(...)"
+        if int(fewest) > 1:
+            repeated += f"{{{fewest}}}"
         self.diagnostics.error(
             "bounded-repetition",
             f"`{{{fewest},{most}}}` gives a most, and a filter has matched once there are enough",
             _over(meta),
-            f"write `{counted}{{{fewest}}}` and the clause `having count({counted}) <= {most}`",
+            f"write `{repeated}` and the clause `having count({counted}) <= {most}`",
         )
         return syntax.Times(body, self._count(fewest, "repetition"), _over(meta))
 

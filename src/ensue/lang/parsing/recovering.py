@@ -1,10 +1,11 @@
 """Further mistakes in a definition that has one already: what to leave out to find them.
 
 In comes the text of a definition, as far as its brackets can be trusted; out come its units: the
-attributes of an event type, and the ports, the filter, the clauses and the statements of a
-correlation. A unit with a mistake is blanked, or replaced by something harmless that is no longer,
-so that every place stays where it was, and the rest is parsed again. Nothing that was read so
-becomes part of a library: only the mistakes in it are reported (`ensue.lang.parsing.parser`).
+attributes of an event type, the ports, the filter, the clauses and the statements of a
+correlation, and the operands of an expression. A unit with a mistake is blanked, or replaced by
+something harmless that is no longer, so that every place stays where it was, and the rest is parsed
+again. Nothing that was read so becomes part of a library: only the mistakes in it are reported
+(`ensue.lang.parsing.parser`).
 """
 
 from __future__ import annotations
@@ -189,10 +190,24 @@ def _parts(tokens: Sequence[_Token], *, is_ecl: bool) -> Iterator[Unit]:
     yield from (replace(each, kind=None) for each in heads) if is_ecl else heads
     inside = tokens[body + 1 : -1] if tokens[-1].text == "}" else tokens[body + 1 :]
     inside = [each for each in inside if each.start < tokens[-1].start]
-    if is_ecl and inside:
-        yield Unit(inside[0].start, inside[-1].end, "a")
-    elif inside:
-        yield from _statements(inside)
+    yield from _operands(inside) if is_ecl else _statements(inside)
+
+
+def _operands(tokens: Sequence[_Token]) -> Iterator[Unit]:
+    """The operands of an expression that have none themselves, and the words before braces."""
+    begun: _Token | None = None
+    round_brackets = end = 0
+    for token in tokens:
+        round_brackets += (token.text == "(") - (token.text == ")")
+        if token.text in "{}" or (token.text in ",;" and not round_brackets):
+            if begun is not None:
+                yield Unit(begun.start, end, "select" if token.text == "{" else "a")
+            begun = None
+            continue
+        begun = token if begun is None else begun
+        end = token.end
+    if begun is not None:
+        yield Unit(begun.start, end, "a")
 
 
 def _ports(tokens: Sequence[_Token]) -> Iterator[Unit]:
@@ -250,6 +265,5 @@ def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
 
 
 def _statement(begun: _Token, end: int) -> Unit:
-    if begun.text == "case":
-        return Unit(begun.start, end, "case true:", True, "statement")
-    return Unit(begun.start, end, "", begun.text in _STATEMENTS, "statement")
+    # Without its head, what a case does belongs to the case before it, or to none.
+    return Unit(begun.start, end, "", begun.text in _STATEMENTS | {"case"}, "statement")

@@ -19,12 +19,12 @@ from typing import Any
 
 from ensue.engine.core.instances.emitting import statements_with
 from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
-from ensue.engine.core.instances.keys import FastKey
-from ensue.engine.core.instances.linked import LinkedFacts, LinkedFilter
+from ensue.engine.core.instances.keys import FastKey, KeyInstance
+from ensue.engine.core.instances.linked import NO_LASTS, LinkedFacts, LinkedFilter
 from ensue.engine.core.relating.form import Form, form_of
 from ensue.engine.core.relating.having import having_of, scopes_of
-from ensue.engine.core.relating.links import Linked, Match
-from ensue.engine.core.relating.running import Running, running
+from ensue.engine.core.relating.links import Linked, Match, PortLinks
+from ensue.engine.core.relating.running import Running, Wanted, running
 from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
 from ensue.engine.outputs import Outputs, Trigger, value_for
 from ensue.engine.ports import Reading
@@ -42,6 +42,8 @@ ALWAYS = -NEVER
 """Where the first group begins."""
 LEFT_BEFORE_A_CUT = 32
 """So many events that have left a stretch are cut off together."""
+NO_LINKS = PortLinks()
+"""What keys of rules share that ask for no latest match."""
 
 _number = itemgetter(0)
 
@@ -79,7 +81,8 @@ class StretchedFacts(LinkedFacts):
         self.columns_of_places = [ports.index(port) for port in form.places]
         self.asked = form.aggregates
         calls = list(dict.fromkeys(aggregates_of(correlation)))
-        self.paths = [aggregated_name(call)[1:] for call in calls]
+        paths = [aggregated_name(call)[1:] for call in calls]
+        self.wanted = [Wanted(*each) for each in zip(form.aggregates, paths, strict=True)]
         self.aggregates_of_columns = [
             [number for number, each in enumerate(form.aggregates) if each.port == port]
             for port in ports
@@ -155,7 +158,7 @@ def stretched_facts(correlation: FilterCorrelation, types: TypeSystem) -> Stretc
 
 
 class Column:
-    """The events of one port in its stretch: those of `events` from `start` on."""
+    """The events of one port in its stretch: those of `events` from `start` on, if any are left."""
 
     __slots__ = ("events", "runs", "start")
 
@@ -178,22 +181,25 @@ class Column:
             for each in self.runs:
                 each.clear()
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Let the first event go."""
-        self.start += 1
         for each in self.runs:
-            each.pop()
-        if self.start >= LEFT_BEFORE_A_CUT and 2 * self.start >= len(self.events):
-            del self.events[: self.start]
+            each.pop(self.start)
+        self.start += 1
+        count, start = len(self.events), self.start
+        if start == count or (start >= LEFT_BEFORE_A_CUT and 2 * start >= count):
+            del self.events[:start]
+            for each in self.runs:
+                each.cut(start)
             self.start = 0
 
     def drop_before_time(self, edge: int) -> None:
-        while self.start < len(self.events) and self.events[self.start][1].time < edge:
-            self.leave()
+        while self.events and self.events[self.start][1].time < edge:
+            self._leave()
 
     def drop_before(self, number: int) -> None:
-        while self.start < len(self.events) and self.events[self.start][0] < number:
-            self.leave()
+        while self.events and self.events[self.start][0] < number:
+            self._leave()
 
     def look_from(self, begin: int) -> None:
         """A later place of the port looks for its first event from a number on."""
@@ -263,19 +269,22 @@ class StretchedFilter(LinkedFilter):
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(facts, timers, outputs, started)
-        pairs = zip(facts.asked, facts.paths, strict=True)
+        KeyInstance.__init__(self, timers, outputs, started)
+        self.facts = facts
+        self.row = facts.row
+        self.links = facts.chain.links() if facts.binds_latest else NO_LINKS
+        self.lasts = NO_LASTS
         self._columns: Sequence[Column]
         self._runs: Sequence[Running | Tally]
         if facts.is_running:
-            tallies = [tally(asked, path) for asked, path in pairs]
+            tallies = [tally(each.asked, each.path) for each in facts.wanted]
             self._runs = tallies
             self._columns = [
                 LastingColumn([tallies[number] for number in numbers])
                 for numbers in facts.aggregates_of_columns
             ]
         else:
-            runs = [running(asked, path) for asked, path in pairs]
+            runs = [running(each) for each in facts.wanted]
             self._runs = runs
             self._columns = [
                 Column([runs[number] for number in numbers])
@@ -293,7 +302,9 @@ class StretchedFilter(LinkedFilter):
         if facts.window is not None:
             edge = time - facts.window
             for column in columns:
-                column.drop_before_time(edge)
+                events = column.events
+                if events and events[column.start][1].time < edge:
+                    column.drop_before_time(edge)
         linked: Any = (noted[0] << facts.width | mask, noted[1])
         match = facts.chain.reader(mask)(self.links, linked) if facts.binds_latest else None
         last = self._take(mask, linked)
@@ -315,17 +326,19 @@ class StretchedFilter(LinkedFilter):
     def _take(self, mask: int, linked: Linked) -> int:
         """Hold an event where it can count; says from where on the last group begins."""
         facts, columns = self.facts, self._columns
+        for column in facts.starts_here[0]:
+            if mask & facts.column_bits[column]:
+                columns[column].append(linked)
         begin = ALWAYS
-        for number, group in enumerate(facts.groups_before):
-            self._begin(number, begin, mask, linked)
+        for number, group in enumerate(facts.groups_before, 1):
             begin = 1 + max([columns[column].first_from(begin) for column in group])
             if begin > linked[0]:
                 # Complete by this event at the earliest: nothing behind it has begun.
-                for later in facts.starts_here[number + 1 :]:
+                for later in facts.starts_here[number:]:
                     for column in later:
                         columns[column].clear()
                 return NEVER
-        self._begin(len(facts.groups_before), begin, mask, linked)
+            self._begin(number, begin, mask, linked)
         return begin
 
     def _begin(self, group: int, begin: int, mask: int, linked: Linked) -> None:
@@ -333,8 +346,7 @@ class StretchedFilter(LinkedFilter):
         facts = self.facts
         for number in facts.starts_here[group]:
             column = self._columns[number]
-            if begin != ALWAYS:
-                column.drop_before(begin)
+            column.drop_before(begin)
             if mask & facts.column_bits[number]:
                 column.append(linked)
         for number in facts.later_places[group]:
@@ -386,7 +398,14 @@ class StretchedFilter(LinkedFilter):
     # --- what is remembered ---------------------------------------------------------------------
 
     def is_idle(self, now: int) -> bool:
-        return not any(self._alive(now))
+        window = self.facts.window
+        if window is None:
+            return not any(self._alive(now))
+        edge = now - window
+        for column in self._columns:
+            if column.events and column.events[-1][1].time >= edge:
+                return False
+        return True
 
     def _alive(self, now: int | None) -> Iterator[Match]:
         window = self.facts.window

@@ -22,7 +22,16 @@ from ensue.lang.derived.relating import aggregated_name
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.expressions.scopes import ComputedScope, PortScope
-from ensue.lang.expressions.tree import Arithmetic, Call, Comparison, Literal, Logic, Name, Not
+from ensue.lang.expressions.tree import (
+    Arithmetic,
+    Call,
+    Comparison,
+    Literal,
+    Logic,
+    Name,
+    Negate,
+    Not,
+)
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
 Held = Callable[[Sequence[Any]], bool]
@@ -154,6 +163,9 @@ class _Writing:
                 guard = f"if {held}.__class__ is not {_CLASSES[kind]}: return otherwise(held)"
                 self._guards += [f"{held} = held[{self._results[x]}]", guard]
                 return held, kind
+            case Negate(operand):
+                held, kind = self._number(operand)
+                return self._kept(f"-{held}", kind, kind)
             case Arithmetic(first, rest):
                 held, kind = self._number(first)
                 for sign, operand in rest:

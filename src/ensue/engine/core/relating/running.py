@@ -34,56 +34,82 @@ _CLASSES: Mapping[str, type] = {
     "boolean": bool,
     "timestamp": datetime,
 }
+_ODD: Mapping[type | None, Callable[[Any], bool]] = {
+    int: lambda value: not SMALLEST_INTEGER <= value <= LARGEST_IN_DATA,
+    float: lambda value: value - value != 0.0,
+    datetime: lambda value: value.tzinfo is None,
+}
+"""Whether a value is out of what its kind holds, for the classes that have such values."""
 _UNITS = 1074
 """The smallest real is two to the power of minus this."""
 _ONE = 1 << _UNITS
 
 
-class Running:
-    """One aggregate over one stretch, with a value of each event, `MISSING` for a null."""
+class Wanted:
+    """What all keys share of one aggregate; `is_odd` is asked of values of the declared class."""
 
-    __slots__ = ("_asked", "_class", "_name", "_odd", "_path", "_present", "_values")
+    __slots__ = ("asked", "is_odd", "kind", "name", "path")
 
     def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
-        self._asked, self._path = asked, path
-        self._class = _CLASSES.get(asked.kind)
-        self._name = plain_name(path)
-        self._values: deque[Any] = deque()
+        self.asked, self.path = asked, path
+        self.kind = _CLASSES.get(asked.kind)
+        self.is_odd = _ODD.get(self.kind)
+        self.name = plain_name(path)
+
+
+class Running:
+    """One aggregate over one stretch, with a value of each event, `MISSING` for a null.
+
+    The values stand as the events do in the list of the stretch; in the places of events that have
+    left, and are not cut off yet, there is none.
+    """
+
+    __slots__ = ("_odd", "_present", "_values", "_wanted")
+
+    def __init__(self, wanted: Wanted) -> None:
+        self._wanted = wanted
         self.clear()
 
     def clear(self) -> None:
-        self._values.clear()
+        self._values: list[Any] = []
         self._odd = 0
         self._present = 0
 
     def push(self, event: Event) -> None:
-        value = value_in(event, self._name, self._path)
+        wanted = self._wanted
+        value = value_in(event, wanted.name, wanted.path)
         self._values.append(value)
         if value is MISSING:
             return
         self._present += 1
-        if _is_odd(value, self._class):
+        if _is_odd(value, wanted):
             self._odd += 1
         else:
             self._add(value)
 
-    def pop(self) -> None:
-        """Take away the first event."""
-        value = self._values.popleft()
+    def pop(self, place: int) -> None:
+        """Take away the first event, which has this place in the list of the stretch."""
+        value = self._values[place]
         if value is MISSING:
             return
+        self._values[place] = MISSING
         self._present -= 1
-        if _is_odd(value, self._class):
+        if _is_odd(value, self._wanted):
             self._odd -= 1
         else:
             self._take_away(value)
 
+    def cut(self, count: int) -> None:
+        """The list of the stretch loses so many of its first events, which have left before."""
+        del self._values[:count]
+
     def result(self) -> Any:
         """The value, or the `FaultError` that there is instead."""
         try:
+            function = self._wanted.asked.function
             if self._odd:
-                return AGGREGATES[self._asked.function].compute(list(self._values))
-            if not self._present and self._asked.function != "DISTINCT":
+                return AGGREGATES[function].compute(self._values)
+            if not self._present and function != "DISTINCT":
                 return FaultError("missingAttribute", False)
             return self._result()
         except FaultError as fault:
@@ -111,8 +137,11 @@ class RunningCount(Running):
     def push(self, event: Event) -> None:  # noqa: ARG002
         self._count += 1
 
-    def pop(self) -> None:
+    def pop(self, place: int) -> None:  # noqa: ARG002
         self._count -= 1
+
+    def cut(self, count: int) -> None:
+        pass
 
     def result(self) -> Any:
         return self._count
@@ -128,21 +157,22 @@ class RunningSum(Running):
         self._total = 0
 
     def _add(self, value: Any) -> None:
-        self._total += value if self._class is int else _in_units(value)
+        self._total += value if self._wanted.kind is int else _in_units(value)
 
     def _take_away(self, value: Any) -> None:
-        self._total -= value if self._class is int else _in_units(value)
+        self._total -= value if self._wanted.kind is int else _in_units(value)
 
     def _result(self) -> Any:
-        if self._class is int and self._asked.function == "SUM":
+        is_whole, function = self._wanted.kind is int, self._wanted.asked.function
+        if is_whole and function == "SUM":
             if not SMALLEST_INTEGER <= self._total <= LARGEST_INTEGER:
                 raise FaultError("math", 0)
             return self._total
         try:
-            total = float(self._total) if self._class is int else self._total / _ONE
+            total = float(self._total) if is_whole else self._total / _ONE
         except OverflowError:
             raise FaultError("math", 0.0) from None
-        return total if self._asked.function == "SUM" else total / self._present
+        return total if function == "SUM" else total / self._present
 
 
 class RunningExtreme(Running):
@@ -150,14 +180,13 @@ class RunningExtreme(Running):
 
     __slots__ = ("_best", "_is_max")
 
-    def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
-        self._best: deque[Any] = deque()
-        self._is_max = asked.function == "MAX"
-        super().__init__(asked, path)
+    def __init__(self, wanted: Wanted) -> None:
+        self._is_max = wanted.asked.function == "MAX"
+        super().__init__(wanted)
 
     def clear(self) -> None:
         super().clear()
-        self._best.clear()
+        self._best: deque[Any] = deque()
 
     def _add(self, value: Any) -> None:
         best = self._best
@@ -183,13 +212,9 @@ class RunningDistinct(Running):
 
     __slots__ = ("_counts",)
 
-    def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
-        self._counts: dict[Any, int] = {}
-        super().__init__(asked, path)
-
     def clear(self) -> None:
         super().clear()
-        self._counts.clear()
+        self._counts: dict[Any, int] = {}
 
     def _add(self, value: Any) -> None:
         self._counts[value] = self._counts.get(value, 0) + 1
@@ -210,13 +235,9 @@ class RunningEnd(Running):
 
     __slots__ = ("_there",)
 
-    def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
-        self._there: deque[Any] = deque()
-        super().__init__(asked, path)
-
     def clear(self) -> None:
         super().clear()
-        self._there.clear()
+        self._there: deque[Any] = deque()
 
     def _add(self, value: Any) -> None:
         self._there.append(value)
@@ -225,10 +246,10 @@ class RunningEnd(Running):
         self._there.popleft()
 
     def _result(self) -> Any:
-        return self._there[0 if self._asked.function == "FIRST" else -1]
+        return self._there[0 if self._wanted.asked.function == "FIRST" else -1]
 
 
-_KINDS: Mapping[str, Callable[[Asked, tuple[str, ...]], Running]] = {
+_KINDS: Mapping[str, Callable[[Wanted], Running]] = {
     "AVG": RunningSum,
     "COUNT": RunningCount,
     "DISTINCT": RunningDistinct,
@@ -240,20 +261,16 @@ _KINDS: Mapping[str, Callable[[Asked, tuple[str, ...]], Running]] = {
 }
 
 
-def _is_odd(value: Any, kind: type | None) -> bool:
+def _is_odd(value: Any, wanted: Wanted) -> bool:
     """Whether a value is of another kind than declared, or out of what that kind holds."""
-    if type(value) is not kind:
+    if value.__class__ is not wanted.kind:
         return True
-    if isinstance(value, float):
-        return value - value != 0.0
-    if isinstance(value, int):
-        return not SMALLEST_INTEGER <= value <= LARGEST_IN_DATA
-    return isinstance(value, datetime) and value.tzinfo is None
+    return wanted.is_odd is not None and wanted.is_odd(value)
 
 
-def running(asked: Asked, path: tuple[str, ...]) -> Running:
-    """The aggregate over no events yet; `path` is the name of the attribute."""
-    return _KINDS[asked.function](asked, path)
+def running(wanted: Wanted) -> Running:
+    """The aggregate over no events yet."""
+    return _KINDS[wanted.asked.function](wanted)
 
 
 def _in_units(value: float) -> int:

@@ -109,8 +109,11 @@ def wire_name(mistake: Mistake) -> str | None:
     is_declared = accepted == {"EQUAL", "COLON", "LBRACE"}
     if mistake.found[:1] in {'"', "'"} and mistake.word_before == "eventtype":
         return f"a type has a name, and says which one events carry: {_wired(mistake.found[1:-1])}"
+    if accepted == {"STRING"} and (unquoted := re.search(r"(\w+)\s*=\s*\Z", mistake.before)):
+        wire = re.split(r"[\s{]", mistake.rest, maxsplit=1)[0]
+        return f'write `eventtype {unquoted[1]} = "{wire}"`: the name on the wire is a text'
     if mistake.found not in {".", "-"} or not (
-        is_declared or accepted in ({"NAME"}, {"_CORRELATION", "_ECL"})
+        is_declared or accepted in ({"NAME"}, {"LBRACE"}, {"_CORRELATION", "_ECL"})
     ):
         return None
     found = _DOTTED.match(mistake.text, mistake.place - len(mistake.word_before))

@@ -103,6 +103,11 @@ _STATEMENTS = (
         "an event is put out by `push`",
     ),
     habit(r"^(case\s+[^:{]+?)\s+(?=push\b)", r"\1: ", "the labels of a case end with `:`"),
+    habit(
+        r"\b(abort|revive|toggle)\s+(\w+(?:\s*,\s*\w+)*)",
+        r"\1(\2)",
+        "what is aborted or revived stands in brackets",
+    ),
     habit(r"(?<!push )\bnew\s+(?=\w+\s*\{)", "push new ", "an event is put out by `push`"),
     habit(rf"\bpush\s+(?!new\b)({_WORD})\s*(?=\{{)", r"push new \1 ", "a new event is `push new`"),
     habit(
@@ -116,7 +121,7 @@ _STATEMENTS = (
         r"= CONCAT(\1, \2)",
         "texts are joined by `CONCAT`",
     ),
-    habit(r"([{,;]\s*[\w.]+)\s*:(?!:)\s*", r"\1 = ", "a value is given by `=`"),
+    habit(r"([{,;]\s*[\w.]+)\s*:(?!:)=?\s*", r"\1 = ", "a value is given by `=`"),
     habit(rf"(=\s*(?:{_OPERAND}))\s+(?=[\w.]+\s*=)", r"\1, ", "values are parted by commas"),
     habit(r";(?=\s*[\w.]+\s*=)", ",", "values are parted by commas"),
     habit(r"[;,]\s*(?=\})", " ", "nothing follows the last value"),

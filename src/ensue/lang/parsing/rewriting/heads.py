@@ -97,9 +97,10 @@ _OPERATORS = (
     habit(rf"\btimeout\s+({_TIME})", r"timeout(\1)", "the time of a `timeout` stands in brackets"),
     habit(r"^\s*(?:every|sequence)\b\s*(?=[a-z_(])", "", "a rule starts over after each trigger"),
     habit(r"(?<=[;+|(])\s*every\b\s*(?=[a-z_(])", " ", "a rule starts over after each trigger"),
-    habit(r"\s*(?:-+>|=+>|~+>|\bthen\b|\bnext\b)\s*", " ; ", _THEN),
+    habit(r"\s*(?:-+>|=+>|~+>|>>+|\bthen\b|\bnext\b)\s*", " ; ", _THEN),
     habit(r"\s*(?:&&?|\band\b)\s*", " + ", "`+` asks for both in any order"),
     habit(r"\s+or\s+", " | ", "`|` asks for one of them"),
+    habit(r"([a-z_]\w*|\))\s*\*\s*(\d+)\b", r"\1{\2}", _COUNTED),
     habit(
         r"\b(?:after|wait(?:\s+for)?)\s*(\d+(?:\.\d+)?\s*[a-z]+)\b",
         r"timeout(\1)",
@@ -122,6 +123,10 @@ _REPETITIONS = (
 _KEYS = (
     habit(r"={2,3}", "=", "keys are joined by a single `=`"),
     habit(r"\s+and\s+", ", ", "a further key comes after a comma"),
+)
+_UNLESS = (
+    habit(r"\(\s*([^()]*?)\s*\)", r"\1", "`unless` names ports, without brackets"),
+    habit(r"\s*(?:\|\|?|&&?|\+|\bor\b|\band\b)\s*", ", ", "`unless` names ports, parted by commas"),
 )
 _OPTIONAL = re.compile(r"(?:[A-Za-z_]\w*|\([^()]*\))\s*[*?](?!\w)")
 _ABSENT = re.compile(r"(?:!\s*|\b(?:not|no|NOT|NO)\s+)\(?\s*([A-Za-z_]\w*)\s*\)?")
@@ -235,6 +240,10 @@ def _rewrite_clauses(draft: Draft, clauses: str, moved: list[str]) -> str:
         if part.startswith("by"):
             draft.text = part
             draft.apply(_KEYS)
+            part = draft.text
+        if part.startswith("unless"):
+            draft.text = part
+            draft.apply(_UNLESS)
             part = draft.text
         if part.startswith("having"):
             draft.text = part
