@@ -96,8 +96,14 @@ def write_contexts(contexts: Mapping[str, Any]) -> None:
     for name, each in sorted(contexts["context"].items()):
         lines += ["", f"[context.{json.dumps(name)}]"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in each.items()]
-    file.touch(mode=0o600)
-    file.write_text("\n".join(lines) + "\n", "utf-8")
+    # The old contexts stay until the new ones are written.
+    fresh = file.with_name(f".{file.name}.{os.getpid()}.part")
+    fresh.touch(mode=0o600)
+    try:
+        fresh.write_text("\n".join(lines) + "\n", "utf-8")
+        fresh.replace(file)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _resolved(text: str) -> str:

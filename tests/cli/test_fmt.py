@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,9 +47,41 @@ def test_a_file_that_is_no_text_is_refused_and_left_alone(ensue: Ensue, tmp_path
     answer = ensue("fmt", path)
 
     assert answer.code == 2
-    assert "is no UTF-8 text" in answer.err
+    assert "the file is not UTF-8" in answer.err
     assert path.read_bytes() == b"\xff\xfe"
 
 
 def test_a_file_that_is_not_there_is_refused(ensue: Ensue, tmp_path: Path) -> None:
     assert ensue("fmt", tmp_path / "none.cor").code == 2
+
+
+def test_a_library_stays_whole_when_the_disk_is_full(untidy: Path) -> None:
+    """Laid out it needs more room than a process may take here."""
+    before = "eventtype  A{};  // one\n" * 100
+    untidy.write_text(before)
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -f 1; {sys.executable} -m ensue fmt {untidy}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "file too large" in done.stderr
+    assert untidy.read_text() == before
+    assert [each.name for each in untidy.parent.iterdir()] == [untidy.name]
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "-"])
+def test_a_file_without_end_is_refused(path: str) -> None:
+    with Path("/dev/zero").open("rb") as endless:
+        done = subprocess.run(
+            [sys.executable, "-m", "ensue", "fmt", path],
+            stdin=endless,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 2
+    assert "has more than 4,096 KiB" in done.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -117,6 +119,37 @@ def test_retention_is_applied_as_events_are_kept(
     found = ensue("history", "find", url)
 
     assert [each["id"] for each in found.outputs] == ["e9", "e10", "e11"]
+
+
+def test_an_old_result_stays_until_the_new_one_is_whole(
+    ensue: Ensue, logins: Path, tmp_path: Path
+) -> None:
+    url, out = f"sqlite:{tmp_path / 'events.db'}", tmp_path / "out.jsonl"
+    out.write_text("old\n")
+    ensue("history", "add", url, "--events", logins)
+    with closing(sqlite3.connect(tmp_path / "events.db")) as database, database:
+        database.execute("UPDATE ensue_events SET body = x'00'")
+
+    assert ensue("history", "find", url, "--out", out).code == 2
+    assert out.read_text() == "old\n"
+
+
+def test_a_history_is_not_written_over_by_what_is_found_in_it(
+    ensue: Ensue, rules: Path, logins: Path, tmp_path: Path
+) -> None:
+    file, link = tmp_path / "events", tmp_path / "link"
+    ensue("history", "add", f"sqlite:{file}", "--events", logins)
+    link.hardlink_to(file)
+    kept = file.read_bytes()
+
+    for answer in (
+        ensue("history", "find", f"sqlite:{file}", "--out", link),
+        ensue("history", "replay", f"sqlite:{file}", rules, "--out", link),
+        ensue("run", rules, "--events", logins, "--history", f"sqlite:{file}", "--out", link),
+    ):
+        assert answer.code == 2
+        assert "choose another file" in answer.err
+    assert file.read_bytes() == kept
 
 
 @pytest.mark.parametrize(

@@ -282,3 +282,64 @@ def test_a_standard_input_that_is_closed_is_no_input_without_events(tmp_path: Pa
         )
         assert done.returncode == 2, done
         assert "the standard input is closed: pipe something into it" in done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is full")
+@pytest.mark.parametrize("asked", ["--help", "--version", "demo"])
+def test_a_full_disk_behind_the_standard_output_is_told(asked: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, asked], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("ensue: no space left on device")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes on Linux only")
+@pytest.mark.parametrize("ending", [b".jsonl", b".parquet"])
+def test_a_name_that_is_no_text_can_be_written_to(
+    rules: Path, tmp_path: Path, ending: bytes
+) -> None:
+    events, out = tmp_path / "events.jsonl", os.fsencode(tmp_path) + b"/\xff" + ending
+    events.write_text(event(1, "Failed", 1) + "\n" + event(2, "Done", 2) + "\n")
+    subprocess.run([*COMMAND, "run", rules, "-e", events, "--out", out], check=True)
+
+    assert Path(os.fsdecode(out)).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("rules", "put", "heat", "FILE"),
+        ("rules", "try", "heat", "FILE"),
+        ("request", "publish", "--via", "a", "--url", "mqtt://127.0.0.1:1", "--event", "FILE"),
+    ],
+)
+@pytest.mark.parametrize("content", [b"\xff", None])
+def test_a_file_that_is_no_text_or_has_no_end_is_refused(
+    ensue: Ensue, tmp_path: Path, arguments: tuple[str, ...], content: bytes | None
+) -> None:
+    path = tmp_path / "given"
+    if content is None:
+        path.symlink_to("/dev/zero")
+    else:
+        path.write_bytes(content)
+    answer = ensue(*(path if each == "FILE" else each for each in arguments))
+
+    assert answer.code == 2
+    assert ("the file is not UTF-8" if content else "has more than") in answer.err
+
+
+def test_too_little_memory_is_told(
+    ensue: Ensue, rules: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(run_command, "load_library", fail)
+    answer = ensue("run", rules, "--events", "-")
+
+    assert answer.code == 2
+    assert answer.err.startswith("ensue: there is not enough memory")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -239,3 +240,10 @@ def test_a_hover_over_a_library_with_mistakes_shows_the_outline() -> None:
 
     assert found is not None
     assert "Login correlation X (Login a, Logout b)" in found.text
+
+
+def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.cor"
+    os.mkfifo(path)
+
+    assert Project().document(path) is None

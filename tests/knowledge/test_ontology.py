@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from rdflib import Graph, Literal, URIRef
 
 from ensue.errors import OntologyError
-from ensue.knowledge import SAMPLES, Ontology
+from ensue.knowledge import SAMPLES, Ontology, sources
 
 TURTLE = """
 @prefix : <http://example.org/animals#> .
@@ -170,3 +171,30 @@ def test_own_prefixes_win_over_those_of_the_files() -> None:
     assert animals.is_a("zoo:fido", "zoo:Animal")
     assert ":fido" not in animals
     assert animals.prefixes["zoo"] == "http://example.org/animals#"
+
+
+def test_a_file_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "endless.ttl"
+    path.symlink_to("/dev/zero")
+    monkeypatch.setattr(sources, "LARGEST_BYTES", 1 << 20)
+
+    with pytest.raises(OntologyError, match="has more than 1,024 KiB"):
+        Ontology.load(path)
+
+
+@pytest.mark.parametrize("form", ["ttl", "nt", "xml"])
+def test_a_file_of_too_many_statements_is_refused_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    graph = Graph()
+    for number in range(30):
+        graph.add((URIRef("urn:x:a"), URIRef("urn:x:b"), Literal(number)))
+    path = tmp_path / f"many.{form}"
+    graph.serialize(
+        path, format={"ttl": "turtle", "nt": "nt", "xml": "xml"}[form], encoding="utf-8"
+    )
+    assert Ontology.load(path)
+    monkeypatch.setattr(sources._BoundedGraph, "_left", 20)
+
+    with pytest.raises(OntologyError, match="statements, which is the most"):
+        Ontology.load(path)

@@ -63,6 +63,9 @@ class Commands(TyperGroup):
             return super().make_context(*arguments, **options)
         except BrokenPipeError:
             raise _reader_is_gone() from None
+        except OSError as error:
+            _tell(error)
+            raise typer.Exit(EXIT_UNUSABLE) from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         resolved = super().resolve_command(ctx, args)
@@ -83,12 +86,13 @@ class Commands(TyperGroup):
             say(f"ensue: {error}", "red")
             raise typer.Exit(EXIT_UNUSABLE) from None
         except OSError as error:
-            place = f"`{error.filename}`: " if error.filename else ""
-            hint = f": {HINTS[error.errno]}" if error.errno in HINTS else ""
-            say(f"ensue: {place}{(error.strerror or str(error)).lower()}{hint}", "red")
+            _tell(error)
             raise typer.Exit(EXIT_UNUSABLE) from None
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
+        except MemoryError:
+            say("ensue: there is not enough memory for this: give it more, or less to do", "red")
+            raise typer.Exit(EXIT_UNUSABLE) from None
         except Exception as error:
             if ctx.params.get("debug") or _is_usage_error(error):
                 raise
@@ -98,6 +102,13 @@ class Commands(TyperGroup):
                 "red",
             )
             raise typer.Exit(EXIT_UNUSABLE) from None
+
+
+def _tell(error: OSError) -> None:
+    """What the system has refused, and what to do about it."""
+    place = f"`{error.filename}`: " if error.filename else ""
+    hint = f": {HINTS[error.errno]}" if error.errno in HINTS else ""
+    say(f"ensue: {place}{(error.strerror or str(error)).lower()}{hint}", "red")
 
 
 def _reader_is_gone() -> typer.Exit:

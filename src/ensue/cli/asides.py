@@ -133,6 +133,12 @@ def refuse_shared_files(
         taken[identity] = f"`{option}`"
 
 
+def file_of_history(url: str | None) -> str | None:
+    """The file that a history is kept in, if it is one file."""
+    scheme, _, path = (url or "").partition(":")
+    return path if scheme == "sqlite" and path else None
+
+
 def _identity(path: Path) -> object:
     """The file behind a path, whatever link leads there; the path itself if there is none yet."""
     try:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from ensue.configuration.bounded import read_text
 from ensue.errors import UsageError
 
 LARGEST_BYTES: Final = 1024 * 1024
@@ -62,7 +63,8 @@ def read_toml(
 ) -> TomlFile:
     """The tables of a file. Raises `UsageError`, with the place of what is wrong."""
     place = Path(path)
-    text = _text_of(place, hint, largest)
+    # As text is read elsewhere: a line may end with a carriage return as well.
+    text = read_text(place, largest, hint).replace("\r\n", "\n")
     return TomlFile(parse_toml(text, str(place), parse_float), text)
 
 
@@ -94,27 +96,6 @@ def parse_toml(
                 " others: make it flatter"
             )
     return tables
-
-
-def _text_of(place: Path, hint: str, largest: int) -> str:
-    try:
-        with place.open("rb") as file:
-            content = file.read(largest + 1)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise UsageError(f"{place}: cannot be read: {reason}: {hint}") from None
-    except ValueError as error:
-        raise UsageError(f"{_shown(str(place))}: cannot be read: {error}: {hint}") from None
-    if len(content) > largest:
-        raise UsageError(
-            f"{place}: the file has more than {largest // 1024:,} KiB, which is the most: {hint}"
-        )
-    try:
-        # As text is read elsewhere: a line may end with a carriage return as well.
-        return content.decode("utf-8").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{place}:{line}: the file is not UTF-8") from None
 
 
 def _refuse_excess(text: str, where: str) -> None:

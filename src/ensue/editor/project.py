@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISREG
 
 from ensue.editor.documents import Document, Found
 from ensue.editor.knowing import Knowledge
@@ -83,7 +84,8 @@ class Project:
             known = self._on_disk.get(path)
             if known is not None and known[0] == status.st_mtime_ns:
                 return known[1]
-            if status.st_size > LARGEST_FILE:
+            # A pipe has no size, and to read it would wait for ever.
+            if not S_ISREG(status.st_mode) or status.st_size > LARGEST_FILE:
                 return None
             document = Document(str(path), path.read_text("utf-8-sig"))
         except (OSError, ValueError):

@@ -15,13 +15,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 from xml.sax import SAXParseException
 
 from rdflib import Graph
 from rdflib.plugins.parsers.notation3 import BadSyntax
 
-from ensue.errors import OntologyError
+from ensue.configuration.bounded import read_all
+from ensue.errors import OntologyError, UsageError
 
 FORMATS: Final = {
     ".ttl": "turtle",
@@ -31,6 +32,12 @@ FORMATS: Final = {
     ".nt": "nt",
     ".n3": "n3",
 }
+
+
+LARGEST_BYTES: Final = 256 * 1024 * 1024
+MOST_STATEMENTS: Final = 1_000_000
+"""What one file may say: a statement of two characters takes kilobytes once it is read."""
+_SMALLER: Final = "leave out what no rule asks for"
 
 
 @dataclass(frozen=True)
@@ -91,18 +98,41 @@ def _graph(source: Source) -> Graph:
             [f"`{name}`: the ending does not tell what format it has; known are {known}"]
         )
     try:
-        text = path.read_text("utf-8")
+        with path.open("rb") as file:
+            text = read_all(file, LARGEST_BYTES, f"`{name}`", _SMALLER).decode("utf-8")
+    except UsageError as error:
+        raise OntologyError([str(error)]) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise OntologyError([f"`{name}` cannot be read: {reason}"]) from None
     return _parsed(text, form, name, path.absolute().as_uri())
 
 
+class _BoundedGraph(Graph):
+    """A graph that refuses to grow beyond the bound while a file is parsed into it."""
+
+    _left = MOST_STATEMENTS
+
+    def add(self, triple: Any) -> Self:
+        self._left -= 1
+        if self._left < 0:
+            raise OntologyError(
+                [
+                    f"there are more than {MOST_STATEMENTS:,} statements, which is the most: "
+                    f"{_SMALLER}"
+                ]
+            )
+        super().add(triple)
+        return self
+
+
 def _parsed(text: str, form: str, name: str, base: str | None) -> Graph:
-    graph = Graph(bind_namespaces="none")
+    graph = _BoundedGraph(bind_namespaces="none")
     try:
         with quiet():
             graph.parse(data=text, format=form, publicID=base)
+    except OntologyError as error:
+        raise OntologyError([f"`{name}`: {each}" for each in error.problems]) from None
     # The parsers of rdflib have no error in common, and each says the place in its own way.
     except Exception as error:
         raise OntologyError([f"`{name}` is no {_FORMAT_NAMES[form]}: {_reason(error)}"]) from None

@@ -11,6 +11,7 @@ import typer
 
 from ensue.bench import SUBJECTS
 from ensue.cli.terminal import console, say, show
+from ensue.events.files.whole_file import WholeFile
 
 if TYPE_CHECKING:
     from ensue.bench.report import Finding, Report
@@ -66,16 +67,21 @@ def bench(
         _tell(finding)
         if json is not None:
             # A process that is killed leaves what it has measured.
-            json.write_text(so_far.as_json(), "utf-8")
+            _save(so_far, json)
 
     report = measure(what, Effort(quick, repeats), told)
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: these figures were taken before, and others are missing", "yellow")
     if json is not None:
-        json.write_text(report.as_json(), "utf-8")
+        _save(report, json)
     if plots is not None:
         _draw(report, plots)
+
+
+def _save(report: Report, path: Path) -> None:
+    with WholeFile(path) as written:
+        written.file.write(report.as_json().encode("utf-8"))
 
 
 def _tell(finding: Finding) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
+from ensue.configuration.bounded import decoded, read_all, read_text
 from ensue.errors import UsageError
 
 STDIN = "-"
@@ -45,13 +46,12 @@ def fmt(
     """
     # The grammar takes a moment to load, and the help does not need it.
     from ensue.editor.features.formatting import format_text
-    from ensue.events.sources import standard_input
+    from ensue.events.files.whole_file import WholeFile
 
     changed = 0
     for path in files:
         if str(path) == STDIN:
-            standard_input()
-            sys.stdout.write(format_text(sys.stdin.read()))
+            sys.stdout.write(format_text(_text(path)))
             continue
         before = _text(path)
         after = format_text(before)
@@ -61,7 +61,8 @@ def fmt(
         if check:
             show(f"{path} would change")
         else:
-            path.write_bytes(after.encode("utf-8"))
+            with WholeFile(path) as written:
+                written.file.write(after.encode("utf-8"))
     say(f"{counted(changed, 'file')} {'would change' if check else 'changed'}", "dim")
     if check and changed:
         raise typer.Exit(EXIT_FINDINGS)
@@ -69,9 +70,12 @@ def fmt(
 
 def _text(path: Path) -> str:
     """Line ends are kept as they are."""
+    from ensue.events.sources import standard_input
+    from ensue.lang.limits import DEFAULT_LIMITS
+
+    most, hint = DEFAULT_LIMITS.bytes, "give a library (*.cor)"
+    if str(path) == STDIN:
+        return decoded(read_all(standard_input(), most, "<stdin>", hint), "<stdin>")
     if not path.exists():
         raise UsageError(f"there is no file `{path}`: give the path of a library (*.cor)")
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise UsageError(f"`{path}` is no UTF-8 text: save it as UTF-8") from None
+    return read_text(path, most, hint)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from ensue.cli.asides import RefusedRecords
+from ensue.cli.asides import RefusedRecords, file_of_history, refuse_shared_files
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
     OntologyFiles,
@@ -31,6 +31,7 @@ from ensue.engine.inputs import EventLike
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
+from ensue.events.files.whole_file import WholeFile
 from ensue.events.reading import read_events
 from ensue.events.sources import FORMATS, LINES, STDIN
 from ensue.events.times import parse_time
@@ -172,6 +173,7 @@ def find(
     from ensue.history import History
 
     begin, stop = _time("--since", since), _time("--until", until)
+    refuse_shared_files([("URL", file_of_history(url)), ("--out", out)], [])
     known = _known(filter, ontology)
     _require_kept(url)
     with History.open(url, ontology=known) as history:
@@ -226,6 +228,7 @@ def replay(
     if (filter is None) == (not libraries):
         raise UsageError("give the files of a library, or `--filter`, and not both")
     begin, stop = _time("--since", since), _time("--until", until)
+    refuse_shared_files([("URL", file_of_history(url)), ("--out", out)], libraries or [])
     if filter is not None:
         known = _known(filter, ontology)
         _require_kept(url)
@@ -281,7 +284,7 @@ def _only(outputs: Iterable[Event], correlation: str | None) -> Iterator[Event]:
 def _write(events: Iterable[Event], out: Path | None) -> int:
     written = 0
     with ExitStack() as files:
-        sink: BinaryIO = files.enter_context(out.open("wb")) if out else sys.stdout.buffer
+        sink: BinaryIO = files.enter_context(WholeFile(out)).file if out else sys.stdout.buffer
         for event in events:
             sink.write(encode(event) + b"\n")
             written += 1

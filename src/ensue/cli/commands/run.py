@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from ensue.cli.asides import LateEvents, RefusedRecords, refuse_shared_files
+from ensue.cli.asides import LateEvents, RefusedRecords, file_of_history, refuse_shared_files
 from ensue.cli.in_columns import ColumnRun, is_for_columns
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
@@ -213,7 +213,8 @@ def run(
     end = _time("--until", until, mapping.zone)
     written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
     refuse_other_formats(out)
-    refuse_shared_files([*(("--events", each) for each in events), *written.items()], libraries)
+    read = [("--history", file_of_history(history)), *(("--events", each) for each in events)]
+    refuse_shared_files([*read, *written.items()], libraries)
     library = load_library(libraries, ontology)
     if correlation is not None:
         require_correlation(library, correlation)

@@ -80,9 +80,11 @@ class WholeFile:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is None:
-            self.keep()
-        else:
+        try:
+            if kind is None:
+                self.keep()
+        finally:
+            # Nothing is left to abandon after a file was kept.
             with suppress(OSError, UsageError):
                 self.abandon()
 
@@ -116,7 +118,7 @@ def _is_standard_output(descriptor: int) -> bool:
 def _opened_beside(path: Path) -> tuple[Path, BinaryIO]:
     """A new file in the folder of a path; never one that stands there already, or a link."""
     # Names are bounded in bytes, so a long one is not made longer.
-    start = path.name.encode()[:_LONGEST_START].decode(errors="ignore")
+    start = os.fsencode(path.name)[:_LONGEST_START].decode(errors="ignore")
     while True:
         beside = path.with_name(f".{start}.{os.getpid()}-{secrets.token_hex(4)}.part")
         with suppress(FileExistsError):

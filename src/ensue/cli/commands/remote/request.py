@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ensue.cli.terminal import EXIT_FINDINGS, say
+from ensue.configuration.bounded import decoded, read_all, read_text
 from ensue.errors import UsageError
 
 Verb = Annotated[
@@ -107,7 +108,11 @@ def request(
 def _read_event(path: Path) -> str:
     from ensue.events.cloudevents import encode
     from ensue.events.sources import standard_input
-    from ensue.federation.messages.bindings import read_structured
+    from ensue.federation.messages.bindings import LARGEST_MESSAGE, read_structured
 
-    text = standard_input().read().decode() if str(path) == "-" else path.read_text("utf-8")
+    hint = "give a file with one event"
+    if str(path) == "-":
+        text = decoded(read_all(standard_input(), LARGEST_MESSAGE, "<stdin>", hint), "<stdin>")
+    else:
+        text = read_text(path, LARGEST_MESSAGE, hint)
     return encode(read_structured(text)).decode()

@@ -10,6 +10,8 @@ import typer
 
 from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
+from ensue.configuration.bounded import read_text
+from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.remote import RefusedError, Server
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A library of the server.")]
@@ -31,6 +33,11 @@ app = typer.Typer(
     """,
     rich_markup_mode=None,
 )
+
+
+def _text(file: Path) -> str:
+    """Raises `UsageError` for what no server would take."""
+    return read_text(file, DEFAULT_LIMITS.bytes, "give a library (*.cor)")
 
 
 @app.callback(invoke_without_command=True)
@@ -64,7 +71,7 @@ def put(
 
     Exit codes: 1 if the text has errors.
     """
-    text = file.read_text("utf-8")
+    text = _text(file)
     try:
         done = _server(ctx).ask(
             "PUT",
@@ -154,7 +161,7 @@ def try_(
 
     It tells how often the rules would have fired, and for which keys.
     """
-    body = {"text": file.read_text("utf-8"), "since": since, "until": until}
+    body = {"text": _text(file), "since": since, "until": until}
     found = _server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/dry-run", json=body)
     show(counted(found["outputs"], "output"))
     for each in found["rules"]:
