@@ -33,6 +33,7 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.inbox import MOST_RECALLED_BYTES, ControlInbox, Inbox
 from ensue.federation.ending import end
+from ensue.federation.messages.attributes import identity_of
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
@@ -302,7 +303,7 @@ class JetStreamAdapter(NatsAdapter):
             await self._do("cannot acknowledge", each.ack())
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        messages = [(*self._message(each), _identity(each.event)) for each in outgoing]
+        messages = [(*self._message(each), f"{identity_of(each.event):016x}") for each in outgoing]
         calls = [
             self._jetstream.publish(
                 address,
@@ -422,12 +423,6 @@ def incoming(message: Any, token: Any, in_transit: bool) -> Incoming:
 
 def _headers(message: Message) -> dict[str, str] | None:
     return {**message.headers, CONTENT_TYPE: message.content_type} if message.headers else None
-
-
-def _identity(event: Event) -> str:
-    """What the server tells events apart by."""
-    text = f"{event.source}\n{event.id}\n{event.type}\n{event.time}\n{event.data!r}"
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _name(text: str) -> str:
