@@ -88,8 +88,8 @@ class Binding:
         ):
             return Message(body, content_type, headers)
         if isinstance(event.data, bytes):
-            typed = {**event.extensions, CONTENT_TYPE: content_type}
-            event = msgspec.structs.replace(event, extensions=typed)
+            typed = {**event.extensions, CONTENT_TYPE: content_type} if body else event.extensions
+            event = msgspec.structs.replace(event, data=body or None, extensions=typed)
         return Message(encode(event), STRUCTURED_TYPE, {})
 
     def read(self, message: Message) -> Event:
@@ -139,8 +139,8 @@ def _read_binary(given: dict[str, str], message: Message) -> Event:
         problems.append(version_problem(version))
     required = {name: given.pop(name, None) for name in ("id", "source", "type")}
     problems += [text_problem(name, value) for name, value in required.items() if not value]
+    instant = _now()
     if (text := given.pop("time", None)) is None:
-        instant = _now()
         given[TIMED] = ON_ARRIVAL
     else:
         try:
