@@ -14,8 +14,10 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ensue.errors import LinkError, UsageError
 from ensue.events.event import Event
@@ -27,6 +29,7 @@ from ensue.federation.adapters.base import (
     ProtectedOptions,
     RefusedError,
     Service,
+    Start,
     broken,
     driver,
     incoming_of,
@@ -67,8 +70,8 @@ class JetStreamOptions(NatsOptions, frozen=True, kw_only=True):
     """`stream` is the stream of `address`; the adapter makes one where there is none."""
 
     stream: str | None = None
-    start: str = "latest"
-    replicas: int = 1
+    start: Start = "latest"
+    replicas: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class NatsAdapter(Adapter):
