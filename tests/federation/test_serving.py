@@ -222,6 +222,17 @@ kind = "redis"
 adress = "a"
 password = "${env:ENSUE_NOT_SET}"
 
+[[service]]
+name = "office"
+kind = "mqtt"
+qos = 7
+keepalive = "long"
+
+[[service]]
+name = "orders"
+kind = "nats-jetstream"
+start = "never"
+
 [[subscribe]]
 at = "office"
 where = "speed >"
@@ -244,6 +255,10 @@ where = "speed >"
         "[[service]] 1 (`cars`) kind: there is no kind `mqt`: did you mean `mqtt`?",
         "[[service]] 2 (`office`) adress: kind `redis` has no such key: did you mean `address`?",
         "[[service]] 2 password: the environment has no variable `ENSUE_NOT_SET`",
+        "[[service]] 3: the name `office` is taken",
+        "[[service]] 3 (`office`): qos: expected `int` <= 2",
+        "[[service]] 3 (`office`): keepalive: expected `int`, got `str`",
+        "[[service]] 4 (`orders`): start: expected `str` matching regex '^(latest|earliest)$'",
         "[[subscribe]] 1 where: in `speed >`, character 8",
     ):
         assert said in done.stderr

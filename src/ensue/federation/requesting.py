@@ -46,9 +46,10 @@ def kind_of(url: str, given: str | None) -> str:
 async def send_request(
     service: Service, request: control.Request, patience: float
 ) -> list[control.Done]:
-    """Send a request over a service; out go the answers that came in time."""
+    """Send a request over a service; out go the answers that came in time, each once, although
+    several gateways may bring one back."""
     adapter = adapter_class(service.kind)(service)
-    answers: list[control.Done] = []
+    answers: dict[str, control.Done] = {}
     try:
         await adapter.connect()
         await adapter.tell(control.write(request))
@@ -58,13 +59,13 @@ async def send_request(
                     for message in await adapter.hear():
                         found = _answer(message, request)
                         if found is not None:
-                            answers.append(found)
+                            answers[found.id] = found
                             soon = asyncio.get_running_loop().time() + _SECONDS_FOR_MORE
                             limit.reschedule(soon)
     finally:
         with suppress(LinkError):
             await adapter.close()
-    return answers
+    return list(answers.values())
 
 
 def _answer(message: bytes, request: control.Request) -> control.Done | None:

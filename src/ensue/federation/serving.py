@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import signal
 import sys
 from pathlib import Path
@@ -19,11 +20,15 @@ from ensue.federation.gateway import Gateway
 from ensue.federation.listening import listen
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_DRIVERS = ("mqtt", "aio_pika", "aiormq", "nats")
+"""Loggers of client libraries: what they say at every attempt is told of a link once."""
 
 
 def serve_gateway(path: str | Path) -> int:
     """Run until SIGTERM; out goes the exit code. Raises `UsageError` with every mistake."""
     settings = read_settings(read_file(path), str(path))
+    for name in _DRIVERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     place = Path(path)
     memory = place.with_name(f"{place.stem}.state.json")
     if settings.state is not None:

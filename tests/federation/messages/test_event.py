@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
+from ensue.federation.messages import bindings
 from ensue.federation.messages.attributes import (
     at_service,
     expiry_of,
@@ -114,3 +117,84 @@ def test_a_priority_outside_the_range_is_moved_into_it(
 def test_an_expiry_that_is_no_time_means_never() -> None:
     assert expiry_of(Event.of("T", time=0, expirytime="soon")) is None
     assert expiry_of(Event.of("T", time=0, expirytime="1970-01-01T00:00:01Z")) == 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("content_type", "data", "body"),
+    [
+        ("text/plain", "abc", b"abc"),
+        ("application/xml", "<a>ü</a>", "<a>ü</a>".encode()),
+        ("application/x-own", b"\x00\x01", b"\x00\x01"),
+        ("text/plain", "", b""),
+    ],
+)
+def test_data_of_a_type_other_than_json_travels_as_it_is(
+    content_type: str, data: str | bytes, body: bytes
+) -> None:
+    event = Event("1", "s", "T", 0, data, {"datacontenttype": content_type})
+    message = Binding("ce-").write(event, "binary")
+    read = Binding("ce-").read(message)
+
+    assert (message.body, message.content_type) == (body, content_type)
+    assert (read.data or None, read.extensions) == (data or None, event.extensions)
+    assert identity_of(read) == identity_of(event)
+
+
+def test_an_event_is_the_same_whether_its_type_of_data_is_said_or_not() -> None:
+    binding = Binding("ce-")
+    said = Event("1", "s", "T", 0, {"n": 1}, {"datacontenttype": "application/json"})
+    read = binding.read(binding.write(said, "binary"))
+
+    assert "datacontenttype" not in read.extensions
+    assert identity_of(read) == identity_of(said)
+
+
+@pytest.mark.parametrize("headers", [{}, {"ce-specversion": "1.0"}])
+def test_an_event_without_a_time_is_the_same_whenever_it_is_read(
+    headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attributes = {"id": "1", "source": "s", "type": "T"}
+    headers = {**headers, **{f"ce-{name}": value for name, value in attributes.items() if headers}}
+    body = b"5" if headers else b'{"id": "1", "source": "s", "type": "T", "data": 5}'
+    message = Message(body, "application/json", headers)
+    binding = Binding("ce-")
+    monkeypatch.setattr(bindings, "_now", lambda: 1_000_000)
+    once = binding.read(message)
+    monkeypatch.setattr(bindings, "_now", lambda: 2_000_000)
+    again = binding.read(message)
+
+    assert (once.time, again.time) == (1_000_000, 2_000_000)
+    assert identity_of(once) == identity_of(again)
+    assert identity_of(binding.read(binding.write(once, "binary"))) == identity_of(again)
+
+
+@pytest.mark.parametrize(
+    "extensions",
+    [
+        {"two words": "x"},
+        {"Upper": "x"},
+        {"own": "a\r\nb"},
+        {"own": " x "},
+        {"own": ""},
+        {"own": "\x00"},
+        {"own": "x" * 70_000},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("data", [{"n": 1}, b"\x00"], ids=["json", "octets"])
+def test_what_headers_cannot_carry_goes_as_a_whole(extensions: dict[str, str], data: Any) -> None:
+    binding = Binding("ce-")
+    event = Event("1", "s", "T", 0, data, extensions)
+    message = binding.write(event, "binary")
+    read = binding.read(message)
+
+    assert (message.headers, message.content_type) == ({}, "application/cloudevents+json")
+    assert read.data == data
+    assert identity_of(read) == identity_of(event)
+
+
+@pytest.mark.parametrize("data", [10**30, -(2**63) - 1, {"n": [2**64]}])
+def test_integers_of_any_size_have_an_identity(data: Any) -> None:
+    event = Event("1", "s", "T", 0, data, {"own": 10**30})
+
+    assert identity_of(event) != identity_of(Event("1", "s", "T", 0, 1, {"own": 10**30}))

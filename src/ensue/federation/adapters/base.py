@@ -19,7 +19,7 @@ import ssl
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
@@ -53,6 +53,10 @@ class Capabilities:
     is_carried: bool = False
     """Whether another service carries the events: the guarantees are then those of that service,
     and here stand the best that there are."""
+
+
+Start = Annotated[str, msgspec.Meta(pattern="^(latest|earliest)$")]
+"""Where a gateway begins that has never read a service which keeps events."""
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -30,17 +30,18 @@ def read_services(tables: Any, gateway: str, findings: Findings) -> Iterator[Ser
     if not isinstance(tables, list) or not tables:
         findings.add("[[service]]", "a gateway needs services: give one table for each")
         return
-    names: set[str] = set()
+    names: list[Any] = []
     for number, table in enumerate(tables, 1):
         place = f"[[service]] {number}"
         if not isinstance(table, Mapping):
             findings.add(place, "a table is needed")
             continue
+        name = table.get("name")
+        if name is not None and name in names:
+            findings.add(place, f"the name `{name}` is taken: names tell services apart")
+        names.append(name)
         made = _read_service(dict(resolved(table, place, findings)), place, gateway, findings)
         if made is not None:
-            if made.name in names:
-                findings.add(place, f"the name `{made.name}` is taken: names tell services apart")
-            names.add(made.name)
             yield made
 
 
@@ -77,14 +78,15 @@ def _read_service(
     if encoding not in adapter.capabilities.encodings:
         allowed = " or ".join(f"`{each}`" for each in adapter.capabilities.encodings)
         findings.add(f"{place} encoding", f"`{encoding}` is given, and kind `{kind}` has {allowed}")
-    options = None
-    if all(key in known for key in given):
+    for key, value in given.items():
         try:
-            options = msgspec.convert(given, adapter.options_type)
+            msgspec.convert({key: value}, adapter.options_type)
         except msgspec.ValidationError as error:
-            findings.add(place, _without_values(str(error)))
+            if key in known:
+                findings.add(place, _without_values(str(error)))
     if len(findings.found) > before:
         return None
+    options = msgspec.convert(given, adapter.options_type)
     return Service(**own, gateway=gateway, options=options)
 
 

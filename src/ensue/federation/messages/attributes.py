@@ -2,8 +2,8 @@
 
 An adapter applies the attributes that its service knows (MQTT expires messages, AMQP orders them by
 priority, Kafka places them by key), passes on all others as they are, and takes the default given
-here where its service needs a value. Two attributes are written by gateways: the route of an event
-(`ensuepath`), and the kind of the service that it came from (`ensuekind`).
+here where its service needs a value. Gateways write the route of an event (`ensuepath`), the kind
+of the service that it came from (`ensuekind`), and that it came without a time (`ensuetime`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ import msgspec
 
 from ensue.events.event import Event
 from ensue.events.times import parse_time
+from ensue.federation.messages.bindings import CONTENT_TYPE, TIMED, is_plain
 
 PRIORITY, EXPIRY, PROXIMITY, KEY = "priority", "expirytime", "proximity", "partitionkey"
 PATH, KIND, ORIGIN = "ensuepath", "ensuekind", "ensueorigin"
-_encoded = msgspec.msgpack.Encoder().encode
-_WRITTEN_BY_GATEWAYS = frozenset({PATH, KIND, ORIGIN})
+# JSON has integers of any size, and content of a program may be of any type.
+_encoded = msgspec.json.Encoder(enc_hook=repr).encode
+# What gateways write, and the type of the data, which messages may leave unsaid where it is JSON.
+_NOT_OWN = frozenset({PATH, KIND, ORIGIN, TIMED, CONTENT_TYPE})
 
 LOWEST_PRIORITY, USUAL_PRIORITY, HIGHEST_PRIORITY = 0, 4, 9
 
@@ -98,7 +101,12 @@ def identity_of(event: Event) -> int:
     own = [
         (name, str(value).lower() if isinstance(value, bool) else str(value))
         for name, value in sorted(event.extensions.items())
-        if name not in _WRITTEN_BY_GATEWAYS
+        if name not in _NOT_OWN
     ]
-    content = _encoded((event.source, event.id, event.type, event.time, own, event.data))
+    # A time that a gateway gave is another one each time that the event is read.
+    time = None if TIMED in event.extensions else event.time
+    # Services hand out such data as text or as octets, and a message without any as either of both.
+    data = event.data.encode() if is_plain(event) else event.data
+    data = None if data == b"" else data
+    content = _encoded((event.source, event.id, event.type, time, own, data))
     return int.from_bytes(blake2b(content, digest_size=8).digest())

@@ -2,17 +2,23 @@
 
 In comes an event; out go headers and a body, and the way back. In structured mode the body is the
 whole event as JSON. In binary mode each attribute is a header under the service's prefix, and the
-body is the data. A message is binary if its headers say so (a `specversion`), structured otherwise.
-A message without a `time` gets the time at which it was read: CloudEvents leaves time open, and
-filters and windows need one. What is no event raises `EventError` with everything that is wrong.
+body is the data; an event that headers cannot carry unchanged is written structured. A message is
+binary if its headers say so (a `specversion`), structured otherwise. One without a `time` gets the
+time at which it was read, and a mark that says so: CloudEvents leaves time open, and filters and
+windows need one. Data of a type other than JSON travels as it is. What is no event raises
+`EventError` with everything that is wrong.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
+
+import msgspec
 
 from ensue.errors import EventError
 from ensue.events.cloudevents import (
@@ -34,6 +40,12 @@ BATCH_TYPE = "application/cloudevents-batch+json"
 JSON_TYPE = "application/json"
 OCTETS_TYPE = "application/octet-stream"
 CONTENT_TYPE = "datacontenttype"
+TIMED = "ensuetime"
+"""The extension of an event that came without a `time`: who reads it again gives another one."""
+ON_ARRIVAL = "arrival"
+_ATTRIBUTE = re.compile("[a-z0-9]+")
+"""The names of attributes by CloudEvents; headers would change or refuse others."""
+_LONGEST_HEADER = 4096
 LARGEST_MESSAGE = 16 * 1024 * 1024
 """What is read of a service at a time: a larger message is no event, and is counted."""
 
@@ -71,7 +83,14 @@ class Binding:
         }
         headers = {self.prefix + name: _as_text(value) for name, value in attributes.items()}
         body, content_type = _body_of(event)
-        return Message(body, content_type, headers)
+        if all(map(_fits_header, (content_type, *headers.values()))) and all(
+            map(_ATTRIBUTE.fullmatch, attributes)
+        ):
+            return Message(body, content_type, headers)
+        if isinstance(event.data, bytes):
+            typed = {**event.extensions, CONTENT_TYPE: content_type} if body else event.extensions
+            event = msgspec.structs.replace(event, data=body or None, extensions=typed)
+        return Message(encode(event), STRUCTURED_TYPE, {})
 
     def read(self, message: Message) -> Event:
         """Raises `EventError` with all problems."""
@@ -95,7 +114,7 @@ def read_structured(body: bytes | str) -> Event:
         members = read_json(body)
         if not isinstance(members, dict) or members.get("time") is not None:
             raise
-        return decode(write_json(members | {"time": format_time(_now())}))
+        return decode(write_json(members | {"time": format_time(_now()), TIMED: ON_ARRIVAL}))
 
 
 def read_batch(body: bytes) -> list[Event]:
@@ -121,7 +140,9 @@ def _read_binary(given: dict[str, str], message: Message) -> Event:
     required = {name: given.pop(name, None) for name in ("id", "source", "type")}
     problems += [text_problem(name, value) for name, value in required.items() if not value]
     instant = _now()
-    if (text := given.pop("time", None)) is not None:
+    if (text := given.pop("time", None)) is None:
+        given[TIMED] = ON_ARRIVAL
+    else:
         try:
             instant = parse_time(text)
         except ValueError as error:
@@ -137,8 +158,8 @@ def _read_binary(given: dict[str, str], message: Message) -> Event:
             except EventError as error:
                 problems += [f"the data: {each}" for each in error.problems]
         else:
-            data = message.body
-    if message.content_type and message.body and message.content_type != JSON_TYPE:
+            data = _text_or_octets(message)
+    if message.content_type and message.content_type != JSON_TYPE:
         extensions[CONTENT_TYPE] = message.content_type
     if problems:
         raise EventError(problems)
@@ -151,10 +172,34 @@ def is_json(content_type: str) -> bool:
     return not media_type or media_type.endswith(("/json", "+json"))
 
 
+def _fits_header(text: str) -> bool:
+    """Whether every service hands out a text in a header as it was."""
+    return 0 < len(text) <= _LONGEST_HEADER and text.isprintable() and text == text.strip()
+
+
+def is_plain(event: Event) -> bool:
+    """Whether the data is text of a type other than JSON, and not a text in JSON."""
+    content_type = event.extensions.get(CONTENT_TYPE)
+    return (
+        isinstance(event.data, str) and isinstance(content_type, str) and not is_json(content_type)
+    )
+
+
+def _text_or_octets(message: Message) -> str | bytes:
+    """Data of a type other than JSON: as text where the type is one of text."""
+    media_type = message.content_type.partition(";")[0].strip().lower()
+    if media_type.startswith("text/") or media_type.endswith(("/xml", "+xml")):
+        with suppress(UnicodeDecodeError):
+            return message.body.decode()
+    return message.body
+
+
 def _body_of(event: Event) -> tuple[bytes, str]:
     content_type = event.extensions.get(CONTENT_TYPE)
     if event.data is None:
         return b"", content_type or JSON_TYPE
+    if is_plain(event):
+        return event.data.encode(), str(content_type)
     if isinstance(event.data, bytes):
         # Bytes under a JSON type would be read back as the JSON that they spell.
         given = content_type if content_type and not is_json(content_type) else OCTETS_TYPE

@@ -13,7 +13,7 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -27,6 +27,7 @@ from ensue.federation.adapters.base import (
     Outgoing,
     ProtectedOptions,
     Service,
+    Start,
     broken,
     driver,
     header_text,
@@ -57,8 +58,8 @@ class KafkaOptions(ProtectedOptions, frozen=True, kw_only=True):
     """`settings` go to the client library as they are; `partitions` is for topics it must make."""
 
     mechanism: str = "PLAIN"
-    start: str = "latest"
-    partitions: int = 1
+    start: Start = "latest"
+    partitions: Annotated[int, msgspec.Meta(ge=1)] = 1
     settings: dict[str, str] = msgspec.field(default_factory=dict)
 
 

@@ -15,8 +15,10 @@ import contextlib
 import hashlib
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from ensue.errors import LinkError, UsageError
 from ensue.federation.adapters.base import (
@@ -52,9 +54,9 @@ _MOST_HEAD = 4096
 class MqttOptions(ProtectedOptions, frozen=True, kw_only=True):
     """`session`: how many seconds the broker keeps messages for a gateway that is away."""
 
-    qos: int = 1
-    session: int = 86_400
-    keepalive: int = 30
+    qos: Annotated[int, msgspec.Meta(ge=0, le=2)] = 1
+    session: Annotated[int, msgspec.Meta(ge=0)] = 86_400
+    keepalive: Annotated[int, msgspec.Meta(ge=1, le=65_535)] = 30
 
 
 class MqttAdapter(Adapter):

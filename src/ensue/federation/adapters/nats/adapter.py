@@ -14,8 +14,10 @@ import hashlib
 import re
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
+
+import msgspec
 
 from ensue.errors import LinkError, UsageError
 from ensue.events.event import Event
@@ -27,12 +29,14 @@ from ensue.federation.adapters.base import (
     ProtectedOptions,
     RefusedError,
     Service,
+    Start,
     broken,
     driver,
     incoming_of,
 )
 from ensue.federation.adapters.inbox import MOST_RECALLED_BYTES, ControlInbox, Inbox
 from ensue.federation.ending import end
+from ensue.federation.messages.attributes import identity_of
 from ensue.federation.messages.bindings import Binding, Message
 from ensue.subscriptions import Filter
 
@@ -66,8 +70,8 @@ class JetStreamOptions(NatsOptions, frozen=True, kw_only=True):
     """`stream` is the stream of `address`; the adapter makes one where there is none."""
 
     stream: str | None = None
-    start: str = "latest"
-    replicas: int = 1
+    start: Start = "latest"
+    replicas: Annotated[int, msgspec.Meta(ge=1)] = 1
 
 
 class NatsAdapter(Adapter):
@@ -302,7 +306,7 @@ class JetStreamAdapter(NatsAdapter):
             await self._do("cannot acknowledge", each.ack())
 
     async def publish(self, outgoing: Sequence[Outgoing]) -> None:
-        messages = [(*self._message(each), _identity(each.event)) for each in outgoing]
+        messages = [(*self._message(each), f"{identity_of(each.event):016x}") for each in outgoing]
         calls = [
             self._jetstream.publish(
                 address,
@@ -422,12 +426,6 @@ def incoming(message: Any, token: Any, in_transit: bool) -> Incoming:
 
 def _headers(message: Message) -> dict[str, str] | None:
     return {**message.headers, CONTENT_TYPE: message.content_type} if message.headers else None
-
-
-def _identity(event: Event) -> str:
-    """What the server tells events apart by."""
-    text = f"{event.source}\n{event.id}\n{event.type}\n{event.time}\n{event.data!r}"
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _name(text: str) -> str:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -39,7 +39,7 @@ class ProximityOptions(ProtectedOptions, frozen=True, kw_only=True):
 
     position: str | None = None
     position_file: str | None = None
-    radius: float | None = None
+    radius: Annotated[float, msgspec.Meta(ge=0)] | None = None
     carrier: str | None = None
 
 

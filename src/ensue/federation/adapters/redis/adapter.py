@@ -20,7 +20,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,6 +35,7 @@ from ensue.federation.adapters.base import (
     Outgoing,
     ProtectedOptions,
     Service,
+    Start,
     broken,
     driver,
     incoming_of,
@@ -93,8 +94,8 @@ _packed = msgspec.msgpack.Decoder(list[tuple[str, list[tuple[str, list[str] | No
 class RedisOptions(ProtectedOptions, frozen=True, kw_only=True):
     """`start`: where a gateway begins that has never read; `longest`: entries that are kept."""
 
-    start: str = "latest"
-    longest: int | None = None
+    start: Start = "latest"
+    longest: Annotated[int, msgspec.Meta(ge=1)] | None = None
 
 
 class RedisAdapter(Adapter):
