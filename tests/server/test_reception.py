@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from ensue.server import reception
@@ -101,6 +102,7 @@ SMUGGLED = {
     "a folded header": b"X: a\r\n b: c\r\nContent-Length: 0\r\n\r\n",
     "a bare line feed": b"X: a\nY: b\r\nContent-Length: 0\r\n\r\n",
     "a zero byte": b"X: a\x00b\r\nContent-Length: 0\r\n\r\n",
+    "two hosts": b"Host: evil.example\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
 }
 
 
@@ -111,8 +113,30 @@ def test_a_request_that_may_be_read_in_two_ways_is_refused(
     answer = answer_to(live, HEAD + rest)
 
     assert answer.split()[1] in (b"400", b"413", b"415"), answer
-    assert answer.count(b"HTTP/1.1") == 1
+    assert answer.count(b"HTTP/1.1 ") == 1
     assert not [each for each in caplog.records if each.exc_info]
+
+
+REFUSED_EARLY = {
+    "no request": (b"\x16\x03\x01\x02\x00\x01\r\n\r\n", 400),
+    "a head that is too large": (HEAD + b"A: b\r\n" * 12_000, 431),
+    "a packed body": (HEAD + b"Connection: close\r\nContent-Encoding: gzip\r\n\r\n", 415),
+    "no WebSocket": (
+        b"GET /v1/events/socket HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+        426,
+    ),
+}
+
+
+@pytest.mark.parametrize(("request_", "status"), REFUSED_EARLY.values(), ids=REFUSED_EARLY)
+def test_what_is_refused_before_it_is_read_is_told_as_a_problem(
+    live: Live, request_: bytes, status: int
+) -> None:
+    head, _, body = answer_to(live, request_).partition(b"\r\n\r\n")
+
+    assert b"application/problem+json" in head
+    assert msgspec.json.decode(body)["status"] == status
+    assert head.split()[1] == str(status).encode()
 
 
 @pytest.mark.usefixtures("impatient")

@@ -126,7 +126,9 @@ def test_a_reader_sees_only_its_subjects(live: Live) -> None:
     assert ask(live, "reader", "GET", f"/v1/outputs/{position}").status_code == 404
 
 
-def test_a_websocket_takes_its_token_as_a_protocol(live: Live) -> None:
+def test_a_websocket_takes_its_token_as_a_protocol(
+    live: Live, caplog: pytest.LogCaptureFixture
+) -> None:
     url = live.url.replace("http", "ws") + "/v1/events/socket?after=0"
     bearer = f"ensue.bearer.{SECRETS['viewer']}"
     with connect(url, subprotocols=[Subprotocol("ensue.v1"), Subprotocol(bearer)]) as opened:
@@ -138,6 +140,7 @@ def test_a_websocket_takes_its_token_as_a_protocol(live: Live) -> None:
     with pytest.raises(InvalidStatus) as foreign:
         connect(url, origin=Origin("http://evil.example")).close()
     assert foreign.value.response.status_code == 403
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 def test_a_foreign_page_cannot_call() -> None:

@@ -10,11 +10,15 @@ not read, or where there are too many connections. What a request may ask for is
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any, Final, cast
 
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
+
+from ensue.server.api.requests.problems import MEDIA_TYPE, document
 
 LARGEST_HEAD: Final = 64 * 1024
 """Bytes of a request line and its headers."""
@@ -33,13 +37,36 @@ MOST_FRAGMENTS: Final = 1_024
 """Parts of one message of a WebSocket."""
 LOOK_SECONDS: Final = 2.0
 
-TOO_MANY: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain\r\nretry-after: 5\r\n"
-    b"content-length: 0\r\nconnection: close\r\n\r\n"
+
+def _refusal(status: int, name: str, detail: str, *headers: str) -> bytes:
+    """A whole answer, after which the connection is closed."""
+    body = document(status, name, detail)
+    lines = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"content-type: {MEDIA_TYPE}",
+        f"content-length: {len(body)}",
+        "connection: close",
+        *headers,
+    )
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+TOO_MANY: Final = _refusal(
+    503,
+    "connections",
+    "the server has as many connections as limit `connections` allows: try again in 5 s",
+    "retry-after: 5",
 )
-HEAD_TOO_LARGE: Final = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\n"
-    b"content-length: 0\r\nconnection: close\r\n\r\n"
+HEAD_TOO_LARGE: Final = _refusal(
+    431,
+    "head",
+    f"the request line and the headers are larger than {LARGEST_HEAD:,} bytes: send less",
+)
+NO_REQUEST: Final = _refusal(
+    400,
+    "request",
+    "this is no request of HTTP/1.1, or can be read in two ways: correct its first line, its"
+    " headers, and how long it says that its body is",
 )
 
 
@@ -120,6 +147,10 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
                 self.transport.write(HEAD_TOO_LARGE)
             self.transport.close()
 
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002
+        self.transport.write(NO_REQUEST)
+        self.transport.close()
+
     def handle_websocket_upgrade(self) -> None:
         if self._patience is not None:
             self._patience.end()
@@ -170,6 +201,12 @@ class SocketConnection(PatientConnection, WebSocketsSansIOProtocol):
             # or too many of them.
             self.transport.write(b"".join(self.conn.data_to_send()) or HEAD_TOO_LARGE)
             self.transport.close()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            # A refusal was answered whole; else uvicorn logs that nothing was.
+            self.handshake_complete = True
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()

@@ -46,6 +46,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route("/v1/events", publishing.publish, methods=["POST"]),
         Route("/v1/events", subscribing.events, methods=["GET"]),
         WebSocketRoute("/v1/events/socket", subscribing.socket),
+        Route("/v1/events/socket", subscribing.socket_wanted, methods=["GET"]),
         WebSocketRoute("/v1/events", subscribing.bare_socket),
         Route("/v1/libraries", libraries.listed, methods=["GET"]),
         Route(library, libraries.got, methods=["GET"]),

@@ -18,7 +18,7 @@ from ensue.version import __version__
 JSON: Final = "application/json"
 PROBLEM: Final = "application/problem+json"
 NAME: Final = "^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
-COMMON: Final = (400, 401, 403, 421, 429)
+COMMON: Final = (400, 401, 403, 415, 421, 429)
 """What any request may be answered with."""
 
 
@@ -107,14 +107,14 @@ def paths() -> dict[str, Any]:
     """Every path with its operations."""
     library = "/v1/libraries/{name}"
     rule = library + "/rules/{rule}"
-    change, unusable = _given(200, ref("Change")), (404, 413, 415, 422, 503)
+    change, unusable = _given(200, ref("Change")), (404, 413, 422, 503)
     return {
         "/v1/events": {
             "post": _operation(
                 "Publish events: binary, structured or batched CloudEvents, or JSON lines",
                 _given(200, ref("Published"), words="kept, and read by every rule"),
                 body=_publishing(),
-                problems=(413, 415, 422, 503),
+                problems=(413, 422, 503),
                 role="publish",
             ),
             "get": _operation(
@@ -122,6 +122,15 @@ def paths() -> dict[str, Any]:
                 _given(200, s.TEXT, "text/event-stream", "a stream that goes on"),
                 *SUBSCRIPTION,
                 problems=(404, 409, 410, 422),
+                role="subscribe",
+            ),
+        },
+        "/v1/events/socket": {
+            "get": _operation(
+                "Subscribe by a WebSocket: one JSON text for each delivery, with its id and kind",
+                _given(101, None, words="the connection becomes a WebSocket"),
+                *SUBSCRIPTION,
+                problems=(426,),
                 role="subscribe",
             ),
         },
@@ -300,7 +309,7 @@ def paths() -> dict[str, Any]:
                 "Run a text over some events in virtual time, and keep nothing",
                 _given(200, ref("Played")),
                 body=_body(ref("Tried"), JSON),
-                problems=(413, 415, 422),
+                problems=(413, 422),
                 role="rules",
             )
         },

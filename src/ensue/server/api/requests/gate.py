@@ -69,6 +69,7 @@ class Gate:
         scope = dict(scope)
         channel, scope["path"] = _channel(scope["path"])
         try:
+            _check_form(headers)
             self._check_host(headers)
             self._check_origin(headers)
             principal = self._principal(scope, headers)
@@ -181,6 +182,20 @@ def too_large(limit: int) -> ProblemError:
         f"the body is larger than limit `body_bytes` allows ({limit:,}): send it in parts",
         limit="body_bytes",
     )
+
+
+def _check_form(headers: Headers) -> None:
+    """Only what can be read in one way."""
+    if len(headers.getlist("host")) > 1:
+        raise ProblemError(400, "host", "the header `Host` is given more than once: leave one")
+    coding = headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise ProblemError(
+            415,
+            "content-encoding",
+            f"bodies in the `Content-Encoding` `{coding[:100]}` are not read: send it plain",
+            {"Accept-Encoding": "identity"},
+        )
 
 
 def _check_rate(principal: Principal) -> None:

@@ -47,6 +47,7 @@ TITLES: Final = {
     422: "cannot be used",
     426: "a WebSocket is needed",
     429: "too much at once",
+    431: "the head is too large",
     500: "a mistake of the server",
     503: "not now",
 }

@@ -138,6 +138,18 @@ def _message(delivery: Delivery) -> str:
     )
 
 
+async def socket_wanted(request: Request) -> Response:
+    """The address of the WebSocket, asked for without one."""
+    principal_of(request, "subscribe")
+    raise ProblemError(
+        426,
+        "websocket",
+        "this is the address of a WebSocket: open one, or subscribe by server-sent events at"
+        " `/v1/events`",
+        {"Connection": "Upgrade", "Upgrade": "websocket"},
+    )
+
+
 socket: Final = Socket(_message)
 """One JSON text for each delivery, with its id and kind."""
 bare_socket: Final = Socket(lambda delivery: delivery.body.decode())
