@@ -73,6 +73,7 @@ def test_help_has_no_words_of_python(ensue: Ensue, command: str) -> None:
 
     for word in ("<str>", "<path>", "<list[", "[[", "{LIB", "<int", "<float"):
         assert word not in help_of.replace("[[case]]", "")
+    assert max(map(len, help_of.splitlines())) <= 80
 
 
 def test_help_fits_a_narrow_terminal(ensue: Ensue, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,6 +94,10 @@ FILES = {
     "numbers.csv": ("time,type,user\n1714978800,Failed,ann\n", "`--columns time=time:s`"),
     "millis.csv": ("time,type,user\n1714978800123,Failed,ann\n", "`--columns time=time:ms`"),
     "beside.jsonl": (f'{{{ONE},"user":"ann"}}\n', "`--columns time=time` takes all members"),
+    "without-id.jsonl": (
+        '{"type":"Failed","time":"2024-05-06T07:00:00Z","data":{"user":"ann"}}\n',
+        "`--columns time=time` takes the records as plain objects",
+    ),
     "flat.jsonl": (
         '{"timestamp":"2024-05-06 07:00:00","user":"ann"}\n',
         "as in `--columns time=timestamp`",

@@ -184,7 +184,8 @@ def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -
     no_time = any(_NO_TIME.search(each) for each in problems)
     no_type = any(_NO_TYPE.match(each) for each in problems)
     no_data = any(_NO_DATA.match(each) for each in problems)
-    is_other = no_time or no_type or no_data
+    no_id = any(_NO_ID.match(each) for each in problems)
+    is_other = no_time or no_type or no_data or no_id
     if read or raw is None or not is_other or not looks_like_an_object(raw):
         return None
     try:
@@ -202,6 +203,11 @@ def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -
         return (
             "the attributes of the records stand beside `type`, and not inside of `data`:"
             " `--columns time=time` takes all members of an object for its data"
+        )
+    if no_id and not no_time and not no_type:
+        return (
+            "a CloudEvent has an `id` and a `source`, both texts: `--columns time=time` takes the"
+            " records as plain objects, in which the number of the line stands in for an id"
         )
     example = "" if time is None else f", as in `--columns time={time}`"
     type_ = "; `--type NAME` names the type of all events" if no_type else ""
@@ -225,6 +231,7 @@ def _objects_inside(members: Mapping[str, Any]) -> tuple[str, int] | None:
 # Not that its offset is missing.
 _NO_TIME = re.compile(r"`time`(?!.*the offset is missing).*\bmissing")
 _NO_TYPE = re.compile(r"`type` must be a non-empty string; it is missing")
+_NO_ID = re.compile(r"`(id|source)` must be a non-empty string; (it is missing|given is \d)")
 _NO_DATA = re.compile(r"`data` of `[^`]*` must be an object with .* there is none")
 
 

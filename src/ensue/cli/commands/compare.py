@@ -40,7 +40,7 @@ def compare_correlations(
     \b
     Exit codes:
       0  an answer was found, whichever it is
-      2  undecided, a library with errors, a name that is not in it, or a wrong call
+      2  undecided, a library with errors, an unknown name, or a wrong call
     """
     seconds = seconds_of(deadline)
     *files, first, second = ["", "", *arguments][-max(len(arguments), 2) :]

@@ -67,7 +67,7 @@ def explain(
     \b
     Exit codes:
       0  good
-      2  a library with errors, a name that is not in it, or a wrong call
+      2  a library with errors, an unknown name, or a wrong call
     """
     if format not in FORMATS:
         raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")

@@ -18,8 +18,9 @@ app = typer.Typer(
 
     \b
     Example:
-      ensue context set production --server https://ensue.example.org --token '${env:TOKEN}'
-      ensue context use production
+      ensue context set live --server https://ensue.example.org \\
+          --token '${env:TOKEN}'
+      ensue context use live
     """,
     rich_markup_mode=None,
 )

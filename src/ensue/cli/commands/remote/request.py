@@ -75,7 +75,8 @@ def request(
 
     \b
     Example:
-      ensue request subscribe --via cars --url mqtt://127.0.0.1 --at office --where "speed > 30"
+      ensue request subscribe --via cars --url mqtt://127.0.0.1 \\
+          --at office --where "speed > 30"
 
     \b
     Exit codes:
