@@ -38,8 +38,6 @@ class Way:
 
 WAYS = (
     Way("batch mode", "batch"),
-    # Longer than all events together: one reader may be at the last file, another at the first.
-    Way("streaming mode", "streaming", 7200),
     Way("streaming mode, files in step", "streaming", 5, in_step=True),
 )
 

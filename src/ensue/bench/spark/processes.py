@@ -103,7 +103,7 @@ def beside_flink(effort: Effort, flink: Flink, files: Files, folder: Path) -> It
     for format_, shown in FORMATS.items():
         ours: dict[str, list[float]] = {"all": [], "few": []}
         theirs: dict[str, list[float]] = {"all": [], "few": []}
-        for number in range(effort.times(3)):
+        for number in range(effort.times(2)):
             for size, folders in (("all", files.all), ("few", files.few)):
                 out = folder / f"found-{format_}-{size}-{number}.jsonl"
                 ours[size].append(_run(rules, folders[format_], out))
