@@ -60,6 +60,8 @@ def test_an_event_is_given_as_a_run_takes_it(event: object) -> None:
         ("price + 1", "predicate-not-boolean"),
         ("LENGHT(symbol) > 3", "unknown-function"),
         ("start AFTER(1 s) (LENGHT(symbol) > 3)", "unknown-function"),
+        ("symbol = 'IBM\u202e'", "text-direction"),
+        ("price > 3 AND\u2028price < 2", "hidden-character"),
         (
             "(" * 120 + "x" + ")" * 120 + " = NOT NOT x" + " = (NOT x" * 110 + ")" * 110,
             "limit-nesting",
@@ -71,6 +73,15 @@ def test_what_is_no_filter_is_refused_where_it_is_wrong(text: str, code: str) ->
         Filter.parse(text)
 
     assert [each.code for each in caught.value.diagnostics] == [code]
+
+
+def test_a_filter_may_name_a_hidden_character_that_events_have() -> None:
+    assert Filter.parse("symbol = 'a\u200bb'").matches(
+        {**AS_MAPPING, "data": {"symbol": "a\u200bb"}}
+    )
+
+    with pytest.raises(LibraryError, match=r"U\+202E"):
+        Filter(b.attr("symbol") == "a\u202eb")
 
 
 def test_text_is_parsed_and_not_taken_for_a_value() -> None:

@@ -18,6 +18,7 @@ all outputs (`order_of`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,27 +38,31 @@ _LEVEL = 5
 
 def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
     """How many correlations a way from an event to an output may go through."""
-    known: dict[str, int] = {}
-
-    def depth(name: str) -> int:
-        if name not in known:
-            known[name] = 1 + max((depth(fed) for fed in feeds.get(name, ())), default=0)
-        return known[name]
-
-    return max((depth(name) for name in feeds), default=1)
+    names = dict.fromkeys([*feeds, *(fed for each in feeds.values() for fed in each)])
+    return max(_levels(list(names), feeds).values(), default=1)
 
 
 def reading_order(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> list[str]:
     """The names of correlations, each after the correlations that feed it."""
-    feeders: dict[str, set[str]] = {name: set() for name in names}
-    for feeder in names:
-        for fed in feeds.get(feeder, ()):
-            feeders[fed].add(feeder)
-    ordered: dict[str, None] = {}
-    while len(ordered) < len(names):
-        ready = [n for n in names if n not in ordered and feeders[n] <= ordered.keys()]
-        ordered |= dict.fromkeys(ready)
-    return list(ordered)
+    levels = _levels(names, feeds)
+    return sorted(names, key=levels.__getitem__)
+
+
+def _levels(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """By correlation, how many there are on the longest way to its outputs.
+
+    Chains of rules may be thousands long, so nothing here calls itself.
+    """
+    awaited = Counter(fed for name in names for fed in feeds.get(name, ()))
+    levels = dict.fromkeys(names, 1)
+    ready = [name for name in names if not awaited[name]]
+    for name in ready:
+        for fed in feeds.get(name, ()):
+            levels[fed] = max(levels[fed], levels[name] + 1)
+            awaited[fed] -= 1
+            if not awaited[fed]:
+                ready.append(fed)
+    return levels
 
 
 def depth_in(positions: Positions) -> int:
