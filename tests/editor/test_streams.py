@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
 import pytest
 
 from tests.servers.programs import free_port
@@ -30,6 +31,24 @@ def test_a_message_of_a_huge_length_ends_the_server_with_a_sentence(length: str)
     if len(length) < 4_000:
         assert done.returncode == 2
         assert "at most 67,108,864 are read" in told
+
+
+def test_a_server_that_is_told_to_end_ends_well() -> None:
+    def message(**members: object) -> bytes:
+        body = msgspec.json.encode({"jsonrpc": "2.0", **members})
+        return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    hello: dict[str, object] = {"processId": None, "rootUri": None, "capabilities": {}}
+    done = subprocess.run(
+        [sys.executable, "-m", "ensue", "lsp"],
+        input=message(id=1, method="initialize", params=hello)
+        + message(id=2, method="shutdown")
+        + message(method="exit"),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 @contextmanager

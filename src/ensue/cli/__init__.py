@@ -28,7 +28,7 @@ from ensue.version import __version__
 HINTS = {
     errno.EACCES: "choose another place, or have the right to it given to you",
     errno.EISDIR: "give the path of a file",
-    errno.ENOENT: "make the folder that it is to stand in first, or look for a slip in the path",
+    errno.ENOENT: "look for a slip in the path, or make the folder that it is to stand in first",
     errno.ENOSPC: "what was written so far is not whole; make room and run it again",
     errno.ENOTDIR: "what stands before the last `/` is a file: look for a slip in the path",
     errno.EROFS: "nothing can be written there; choose another place",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated, BinaryIO, cast
 
 import typer
@@ -53,7 +54,9 @@ def lsp(
 
     server = editor_server(ontology or ())
     if tcp is None:
-        server.start_io(cast(BinaryIO, BoundedInput(standard_input())))
+        # The server closes at its end what it has written to, and the process still needs its own.
+        writes = cast(BinaryIO, open(os.dup(1), "wb"))  # noqa: SIM115
+        server.start_io(cast(BinaryIO, BoundedInput(standard_input())), writes)
         return
     with listening(tcp) as listener:
         say(f"listening on {LOOPBACK}:{tcp}", "dim")
