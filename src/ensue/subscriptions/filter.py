@@ -21,7 +21,7 @@ from ensue.lang.expressions.nesting import report_nesting
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Expression
-from ensue.lang.parsing.deceiving import report_deceiving
+from ensue.lang.parsing.hidden_characters import report_hidden_characters
 from ensue.lang.source import Source
 
 
@@ -94,7 +94,7 @@ def as_filter(given: Filter | Value | str) -> Filter:
 
 def _check(expression: Expression, source: Source) -> None:
     diagnostics = Diagnostics(source)
-    report_deceiving(source.text, diagnostics)
+    report_hidden_characters(source.text, diagnostics)
     if report_nesting(expression, diagnostics):
         # No event type is declared, so that any name may be there and be of any kind.
         check_predicate(expression, lambda _: None, diagnostics)
