@@ -96,6 +96,8 @@ def rules_over_several_events() -> Mapping[str, str]:
         f" having count(f) > 22 keep all by Key {{ {counted} }}\n",
         "`sum`": f"{TYPES}Found correlation Counted (Event f) f {window}"
         f" having sum(f.Value) > 11.0 keep all by Key {{ {counted} }}\n",
+        "`distinct`": f"{TYPES}Found correlation Counted (Event f) f {window}"
+        f" having distinct(f.Value) > 22 keep all by Key {{ {counted} }}\n",
     }
 
 
