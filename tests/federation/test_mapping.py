@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ensue.brokers import Broker
 from ensue.errors import UsageError
 from ensue.events.event import Event
+from ensue.federation import provide
 from ensue.federation.configuration import read_settings
 from ensue.federation.gateway import Gateway
 from ensue.federation.mapping import Mapping, MappingError, compiled, interpreted
@@ -192,3 +194,32 @@ def test_a_gateway_maps_events_both_ways_and_counts_what_it_cannot() -> None:
         assert gateway.status()[0]["dropped"] == {"unmappable": 1}
 
     asyncio.run(story())
+
+
+def test_a_filter_is_not_asked_of_a_service_in_words_that_it_does_not_have() -> None:
+    async def story() -> list[Any]:
+        cars, office = Broker("mapped-cars"), Broker("mapped-office")
+        seen: list[Any] = []
+        provide("mapped-cars", cars)
+        provide("mapped-office", office)
+        office.subscribe("me", "TRUE", lambda event: seen.append(event.data))
+        tables = {
+            "gateway": {"name": "g", "settling": 0.05},
+            "service": [
+                {"name": "cars", "kind": "broker", "url": "broker:mapped-cars"},
+                {"name": "office", "kind": "broker", "url": "broker:mapped-office"},
+            ],
+            "subscribe": [{"at": "office", "where": "speed > 50"}],
+            "map": [{"at": "cars", "direction": "in", "rename": {"velocity": "speed"}}],
+        }
+        gateway = Gateway.from_config(tables)
+        await gateway.start()
+        for number, velocity in enumerate((40, 60)):
+            cars.publish(Event.of("T", time=number, id=str(number), data={"velocity": velocity}))
+        async with asyncio.timeout(20):
+            while not seen:
+                await asyncio.sleep(0.02)
+        await gateway.stop()
+        return seen
+
+    assert asyncio.run(story()) == [{"speed": 60}]

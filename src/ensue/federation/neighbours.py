@@ -18,6 +18,7 @@ from typing import NamedTuple
 from uuid import uuid4
 
 from ensue.errors import UsageError
+from ensue.federation.adapters.base import ANYTHING
 from ensue.federation.configuration import GatewaySettings
 from ensue.federation.ending import end
 from ensue.federation.links.link import Link
@@ -121,7 +122,9 @@ class Neighbours:
         return any(self._tree.neighbours(each, now) for each in self._links)
 
     def wanted_from(self, link: Link) -> list[Filter]:
-        return self._interest.wanted_from(link.name, link.service.kind)
+        wanted = self._interest.wanted_from(link.name, link.service.kind)
+        # A service has events in its own words, and filters are in those behind the mapping.
+        return [ANYTHING] if wanted and self._passing.maps_from(link) else wanted
 
     # --- what comes in ------------------------------------------------------------------------
 

@@ -56,6 +56,10 @@ class Passing:
         for each in mappings:
             self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
 
+    def maps_from(self, link: Link) -> bool:
+        """Whether events of a service are put into other words as they come."""
+        return (link.name, "in") in self._mappings
+
     def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
         """Queue events at their destinations."""
         if link.name not in self._tree.open:
