@@ -252,6 +252,25 @@ class TestHowItRuns:
     ) -> None:
         assert "Its machine" not in ensue("explain", rules, "Back").out
 
+    @pytest.mark.parametrize("form", ["json", "mermaid", "dot", "svg"])
+    def test_a_rule_that_relates_events_is_drawn_by_its_filter_alone(
+        self, ensue: Ensue, rules: Path, form: str
+    ) -> None:
+        rules.write_text(
+            "eventtype A {}; eventtype B {}; eventtype Out { attribute long n; };\n"
+            "Out correlation Slow (A a, B b) l:(a{2} ; timeout(30 min)) | a ; b\n"
+            "    unless b within 1 h keep all having count(a) > 1\n"
+            "{ case l: push new Out { n = count(a) }; }\n"
+        )
+
+        answer = ensue("explain", rules, "Slow", "--format", form)
+
+        assert answer.code == 0
+        assert "timeout(30 min)" in answer.out
+        assert answer.err == (
+            "`Slow` is drawn by its filter alone, without `keep all`, `unless`, `having`, `count`\n"
+        )
+
     def test_json_tells_how_it_runs_too(self, ensue: Ensue, rules: Path) -> None:
         told = json.loads(ensue("explain", rules, "Both", "--format", "json").out)
 

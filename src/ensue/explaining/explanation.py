@@ -10,11 +10,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from ensue.errors import UsageError
 from ensue.explaining.how_it_runs import how_it_runs, machine_lines
+from ensue.explaining.outlined import machine_of_filter_alone
 from ensue.explaining.wording import draw, in_words, outline
 from ensue.lang import syntax
+from ensue.lang.derived.relating import relates_events, relating_clauses
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.printer import print_key, print_labels
@@ -48,9 +51,13 @@ def drawing(
     format: str,  # noqa: A002
     unoptimised: bool,
 ) -> str:
-    """The machine of a correlation, as text of a format."""
+    """The machine of a correlation, as text of a format; of its filter alone if it has none."""
     planned = _planned(library, correlation, unoptimised)
     machine = planned.built if unoptimised else planned.machine
+    left_out = left_out_of_drawings(correlation)
+    if machine is None and relates_events(correlation):
+        assert isinstance(correlation, syntax.FilterCorrelation)
+        machine = machine_of_filter_alone(correlation, unoptimised)
     if machine is None:
         raise UsageError(
             f"`{correlation.name}` has no machine to draw: {planned.why}; "
@@ -58,7 +65,8 @@ def drawing(
         )
     match format:
         case "json":
-            about = {"correlation": correlation.name, "form": planned.form, "why": planned.why}
+            about: dict[str, Any] = {"correlation": correlation.name, "form": planned.form}
+            about |= {"why": planned.why, **({"left_out": left_out} if left_out else {})}
             runs = {
                 word.strip() or "note": text
                 for word, text in how_it_runs(library.checked, correlation, unoptimised)
@@ -70,6 +78,11 @@ def drawing(
             return to_dot(machine, correlation.name)
         case _:
             return to_svg(machine, correlation.name)
+
+
+def left_out_of_drawings(correlation: syntax.Correlation) -> list[str]:
+    """What relates events in a rule, and no picture shows; a timeout is drawn as a timer."""
+    return [each for each in relating_clauses(correlation) if each != "timeout"]
 
 
 def _planned(library: Library, correlation: syntax.Correlation, unoptimised: bool) -> Plan:

@@ -14,9 +14,15 @@ import typer
 
 from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
 from ensue.cli.placements import explain_placement
-from ensue.cli.terminal import show, width
+from ensue.cli.terminal import listed, say, show, width
 from ensue.errors import UsageError
-from ensue.explaining.explanation import FORMATS, Page, drawing, explanation
+from ensue.explaining.explanation import (
+    FORMATS,
+    Page,
+    drawing,
+    explanation,
+    left_out_of_drawings,
+)
 from ensue.library import Library
 
 
@@ -83,6 +89,8 @@ def explain(
     require_correlation(library, name)
     if format != "text":
         sys.stdout.write(drawing(library, library.correlations[name], format, unoptimised))
+        if left_out := left_out_of_drawings(library.correlations[name]):
+            say(f"`{name}` is drawn by its filter alone, without {listed(left_out, 9)}", "yellow")
         return
     page = Page(width(), (sys.stdout.encoding or "").lower().startswith("utf"))
     for line in explanation(library, library.correlations[name], unoptimised, page):
