@@ -230,15 +230,16 @@ class BatchEngine:
         self.clock = time if self.clock is None else max(self.clock, time)
 
     def _run_in_steps(self, batch: Batch, most: int = OUTPUTS_AT_ONCE) -> Iterator[BatchOutputs]:
-        """What a batch brings about, in parts where its timers may fire very often."""
+        """What a batch brings about, in parts where timers fire very often or rules are fed."""
         done, count, times = 0, len(batch), batch.times
-        step = self._time_of_a_step(batch)
+        step, most_rows = self._time_of_a_step(batch), self._pass.most_rows or count
         while done < count:
             now = int(times[done]) if self.clock is None else self.clock
             end = count if step is None else int(np.searchsorted(times, now + step, "right"))
             if end == done:
                 yield from self._advance_in_steps(int(times[done]), most)
                 end = int(np.searchsorted(times, times[done], "right"))
+            end = min(end, done + most_rows)
             whole = done == 0 and end == count
             made = self._run(batch if whole else batch.since(done, end), None)
             done = end

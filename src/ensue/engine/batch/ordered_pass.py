@@ -26,6 +26,7 @@ from ensue.engine.batch.output.order import (
     depth_of,
     event_positions,
     output_positions,
+    position_width,
     reading_order,
 )
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
@@ -33,6 +34,9 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.counts import Counts
 from ensue.lang.checked import CheckedLibrary
+
+POSITIONS_AT_ONCE = 1 << 22
+"""About how many numbers the positions of a pass have, where rules feed each other in chains."""
 
 _NOWHERE = OutputPlaces(np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -52,6 +56,17 @@ class OrderedPass:
         names = [correlation.name for correlation in library.correlations]
         self._numbers = {name: number for number, name in enumerate(names)}
         self._reading_order = reading_order(names, library.feeds)
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows a pass may have; None if that does not matter.
+
+        In a chain of rules a row brings about an output of each, whose position has numbers for
+        each rule before it.
+        """
+        if not self.is_linked:
+            return None
+        return max(1, POSITIONS_AT_ONCE // (self._depth * position_width(self._depth)))
 
     def run(self, batch: Batch, first: int, clock: int | None) -> list[Output]:
         """What follows from a batch; its first row has the number `first` in the stream."""

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+import ensue
+from ensue import Event
+from ensue.engine.batch import ordered_pass
 from ensue.engine.batch.output.order import depth_of, reading_order
 
 LONG = 5_000
@@ -21,3 +26,20 @@ def test_rules_of_one_depth_keep_the_order_of_the_library() -> None:
     assert reading_order(["d", "c", "b", "a"], feeds) == ["b", "a", "c", "d"]
     assert depth_of(feeds) == 3
     assert depth_of({}) == 1
+
+
+def test_rules_that_feed_each_other_put_out_the_same_a_few_rows_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    library = ensue.parse(
+        "eventtype A { attribute long n; }; eventtype B { attribute long n; }; eventtype C {};\n"
+        "B correlation Second (A a, A b) a ; b within 3 s { case true: push new B { n = b.n }; }\n"
+        "C correlation Third (B b, every 2 s t) b | t { case true: push new C {}; }\n"
+        "C correlation Fourth (C c, A a) c + a keep all { case true: push new C {}; }\n"
+    )
+    events = [Event.of("A", time=n // 3 * 1_000_000, id=str(n), data={"n": n}) for n in range(60)]
+    expected = list(library.run(events, engine="step"))
+    monkeypatch.setattr(ordered_pass, "POSITIONS_AT_ONCE", 80)
+
+    assert list(library.run(events, engine="batch")) == expected
+    assert len(expected) > 60

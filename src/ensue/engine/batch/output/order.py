@@ -65,13 +65,18 @@ def _levels(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> dict[st
     return levels
 
 
+def position_width(depth: int) -> int:
+    """How many numbers a position has."""
+    return _HEAD + 2 * depth
+
+
 def depth_in(positions: Positions) -> int:
     """The depth that positions were made for."""
     return int(positions.shape[1] - _HEAD) // 2
 
 
 def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Positions:
-    out = np.zeros((len(times), _HEAD + 2 * depth), np.int64)
+    out = np.zeros((len(times), position_width(depth)), np.int64)
     out[:, 0] = times
     out[:, 1] = EVENT
     out[:, 2] = np.arange(first, first + len(times))
@@ -85,7 +90,7 @@ def alarm_positions(
     fired: npt.NDArray[np.int64],
     depth: int,
 ) -> Positions:
-    out = np.zeros((len(due), _HEAD + 2 * depth), np.int64)
+    out = np.zeros((len(due), position_width(depth)), np.int64)
     out[:, 0] = due
     out[:, 1] = ALARM
     out[:, 2] = correlation
@@ -95,7 +100,7 @@ def alarm_positions(
 
 
 def alarm_position(due: int, correlation: int, last_read: int, fired: int, depth: int) -> Positions:
-    out = np.zeros(_HEAD + 2 * depth, np.int64)
+    out = np.zeros(position_width(depth), np.int64)
     out[:_LEVEL] = (due, ALARM, correlation, last_read, fired)
     return out
 
