@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+import pytest
+
+from ensue.errors import LimitError
 from ensue.machine.drawing import to_dot, to_json, to_mermaid, to_svg
 from ensue.machine.drawing.graph import graph_of
 from ensue.machine.model import Machine
@@ -115,3 +118,11 @@ def test_a_notebook_shows_a_plan_as_its_machine_if_it_has_one() -> None:
 
     assert drawn._repr_svg_() == to_svg(drawn.needed_machine, drawn.correlation.name)
     assert from_memory._repr_svg_() is None
+
+
+def test_a_machine_that_is_too_large_for_a_picture_is_refused_with_what_to_ask_for() -> None:
+    found = plan(filter_of("a{20000}", clauses="within 5 s"))
+
+    with pytest.raises(LimitError, match=r"`drawn_states`: there are 20,.*write it as `json`"):
+        to_svg(found.needed_machine)
+    assert found._repr_svg_() is None

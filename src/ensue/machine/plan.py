@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
+from ensue.errors import LimitError
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import relates_events
 from ensue.lang.syntax import Correlation, FilterCorrelation
@@ -58,7 +59,10 @@ class Plan:
         """How a notebook shows a plan: as a drawing of its machine, if it has one."""
         from ensue.machine.drawing import to_svg
 
-        return None if self.machine is None else to_svg(self.machine, self.correlation.name)
+        try:
+            return None if self.machine is None else to_svg(self.machine, self.correlation.name)
+        except LimitError:
+            return None
 
 
 def plan(

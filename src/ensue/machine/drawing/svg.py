@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html import escape
 from itertools import pairwise
 
+from ensue.errors import LimitError
 from ensue.machine.drawing.graph import Box, Circle, Graph, graph_of
 from ensue.machine.drawing.layout import Size, Spot, place
 from ensue.machine.model import Machine
@@ -20,6 +21,8 @@ LONGEST = 34
 TURN = 6.0
 LANE = 7.0
 
+MOST_STATES = 10_000
+"""So many states take seconds to lay out, and make a picture of some megabytes."""
 STYLE = """
 .ground { fill: #ffffff }
 .state { fill: #ffffff; stroke: #33475b; stroke-width: 1.4 }
@@ -36,6 +39,15 @@ text { font: 11px Helvetica, Arial, sans-serif; fill: #1d2b38; text-anchor: midd
 
 
 def to_svg(machine: Machine, title: str = "") -> str:
+    """Raises `LimitError` for a machine that is too large for any picture."""
+    if len(machine.names) > MOST_STATES:
+        raise LimitError(
+            "drawn_states",
+            len(machine.names),
+            MOST_STATES,
+            "states of a machine to be drawn",
+            "write it as `json` or `dot`, or use smaller counts for the picture",
+        )
     graph = graph_of(machine)
     sizes = {each.id: _circle_size(each) for each in graph.circles}
     sizes |= {each.id: _box_size(each) for each in graph.boxes}
