@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from tests.cli.conftest import Ensue
@@ -73,7 +74,8 @@ def test_an_attribute_that_no_key_of_an_ecl_fills_is_an_error_of_check_alone(
     path = tmp_path / "rules.cor"
     path.write_text("eventtype A { attribute long n; };\nA ecl X (A a) { notify { a } }\n")
     events = tmp_path / "events.jsonl"
-    events.write_text('{"id": "1", "source": "s", "type": "A", "time": "2024-05-06T07:00:00Z"}\n')
+    event = {"id": "1", "source": "s", "type": "A", "time": "2024-05-06T07:00:00Z"}
+    events.write_text(json.dumps(event | {"data": {"n": 1}}) + "\n")
 
     answer = ensue("check", path)
 
