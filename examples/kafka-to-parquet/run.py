@@ -67,6 +67,8 @@ def send(spark: SparkSession, servers: str, topic: str, records: list[Record]) -
     ]
     writer = spark.createDataFrame(rows, RECORD_DDL).write.format("kafka")
     writer = writer.option("kafka.bootstrap.servers", servers).option("topic", topic)
+    # One request at a time: the topic comes into being with the first.
+    writer = writer.option("kafka.max.in.flight.requests.per.connection", 1)
     writer.option("includeHeaders", "true").save()
 
 

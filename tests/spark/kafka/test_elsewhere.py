@@ -54,6 +54,7 @@ if __name__ == "__main__":
     )
     rows = [(None, (event % (n, n, n % 2)).encode(), []) for n in range(6)]
     writer = spark.createDataFrame(rows, RECORD_DDL).coalesce(1).write.format("kafka")
+    writer = writer.option("kafka.max.in.flight.requests.per.connection", 1)
     writer.option("kafka.bootstrap.servers", servers).option("topic", topic).save()
     reader = spark.readStream.format("kafka").option("kafka.bootstrap.servers", servers)
     reader = reader.option("subscribe", topic).option("startingOffsets", "earliest")

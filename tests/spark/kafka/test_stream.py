@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from ensue.errors import UsageError
 from ensue.spark.streaming import split
 from ensue.spark.streaming.kafka import correlate_kafka, records_of, refused
+from ensue.spark.streaming.sinks import IN_FLIGHT
 from tests.spark.streaming.cutting import collected
 from tests.spark.streaming.sensors import (
     LIBRARY,
@@ -172,7 +173,7 @@ def test_outputs_are_written_as_events_in_the_mode_that_is_asked_for(
     query = records_of(outputs, mode).writeStream.format("kafka").outputMode("append")
     query = query.option("kafka.bootstrap.servers", kafka.servers).option("topic", topic("out"))
     query = query.option("includeHeaders", "true").option("checkpointLocation", str(tmp_path))
-    query.trigger(availableNow=True).start().awaitTermination()
+    query.option(IN_FLIGHT, "1").trigger(availableNow=True).start().awaitTermination()
 
     written = kafka.read(topic("out"))
     ids = sorted(identity for _, identity, *_ in expected(rows))

@@ -12,6 +12,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ensue.spark.streaming.sinks import IN_FLIGHT
+
 RECORD = (
     "key binary, value binary, headers array<struct<key: string, value: binary>>, partition int"
 )
@@ -50,7 +52,8 @@ class Kafka:
         ]
         frame = self.spark.createDataFrame(rows, RECORD).coalesce(1)
         writer = frame.write.format("kafka").option("kafka.bootstrap.servers", self.servers)
-        writer.option("topic", topic).option("includeHeaders", "true").save()
+        writer = writer.option(IN_FLIGHT, "1").option("topic", topic)
+        writer.option("includeHeaders", "true").save()
 
     def read(self, topic: str) -> list[Plain]:
         """All that is in a topic, by partition and offset."""

@@ -32,6 +32,9 @@ from ensue.spark.streaming.kafka import (
     refused_rows_as_records,
 )
 
+IN_FLIGHT = "kafka.max.in.flight.requests.per.connection"
+"""Of several requests to a topic that comes into being, a broker may take the second first, and
+then refuses the first for good (KAFKA-15591): by default there is one at a time."""
 BATCH_FOLDER = "ensue_batch"
 SINK_LOG = "_spark_metadata"
 LOGGED_FORMATS = frozenset({"parquet", "json", "csv", "orc", "text"})
@@ -127,7 +130,7 @@ def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: 
 
 
 def _write_topic(records: DataFrame, config: PipelineConfig, sink: Sink) -> None:
-    writer: Any = records.write.format("kafka").options(**sink.options)
+    writer: Any = records.write.format("kafka").options(**{IN_FLIGHT: "1", **sink.options})
     writer = writer.option("kafka.bootstrap.servers", config.servers_of(sink))
     writer.option("topic", sink.topic).option("includeHeaders", "true").save()
 
