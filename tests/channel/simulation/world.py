@@ -28,8 +28,8 @@ from ensue.channel import (
 )
 from ensue.channel.asyncio_api import Subscription
 from ensue.channel.delivery.receiver import Receiver
+from ensue.channel.links.connection import WAITING_FOR_ROOM
 from ensue.channel.links.federation import Federation
-from ensue.channel.links.session import Session
 from ensue.channel.links.tcp import TcpLink
 from ensue.events.event import Event
 from tests.channel.accounting import unbalanced
@@ -76,7 +76,6 @@ class World:
         self.found: Counter[Receiver] = Counter()
         self.changed: set[Receiver] = set()
         self.is_calm = True
-        self.sessions: set[Session] = set()
 
     # Making it.
 
@@ -270,7 +269,6 @@ class World:
             if is_troubled and chance.random() < 0.2:
                 self.trouble()
             self.loop.run_for(chance.choice([0.0, 0.001, 0.03, 0.5]))
-            self._note_sessions()
             self.take_all(self.read)
             for clock in self.clocks.values():
                 clock.move_to(int(self.loop.now * 1e6))
@@ -284,29 +282,21 @@ class World:
         self.loop.run_until(self._is_quiet, 120.0)
 
     def _is_quiet(self) -> bool:
-        self._note_sessions()
         self.take_all(self.read)
         self.take_all(self.unread)
         return (
             all(each.done() for each in self.supplies)
-            and not any(self._waits(each) for each in self.sessions)
+            and not self._waits_for_room()
             and all(each.is_settled() for each in self.channels)
             # A consumer that has left may still be in a call.
             and not any(each.is_busy for each in self.found if each.call is not None)
             and not sum(each.federation.in_transit for each in self.channels)
         )
 
-    def _note_sessions(self) -> None:
-        """Note the sessions; what a finished one has brought may still wait for room."""
-        for channel in self.channels:
-            for listener in channel.federation._listeners:
-                self.sessions.update(listener._sessions.values())
-        self.sessions.update(link.session for link in self.dialled)
-
-    @staticmethod
-    def _waits(session: Session) -> bool:
-        """Whether an event that a link has brought still waits for room."""
-        return session.waiting is not None and not session.waiting.done()
+    def _waits_for_room(self) -> bool:
+        """Whether an event that a link has brought, perhaps one that is gone, waits for room."""
+        tasks = asyncio.all_tasks(self.loop)
+        return any(each.get_name() == WAITING_FOR_ROOM for each in tasks)
 
     def close(self) -> None:
         for channel in self.channels:

@@ -43,6 +43,8 @@ ACKNOWLEDGE_AFTER = 64
 ACKNOWLEDGE_WITHIN = 0.02
 HEARTBEAT = 2.0
 SILENCE = 3 * HEARTBEAT
+WAITING_FOR_ROOM = "ensue link waiting for room"
+"""The name of the task in which an event that a link has brought waits for room."""
 
 log = logging.getLogger("ensue.channel")
 
@@ -264,7 +266,7 @@ class TcpConnection(asyncio.Protocol):
                 self._is_reading_paused = False
                 transport.resume_reading()
 
-        session.waiting = self._loop.create_task(wait())
+        session.waiting = self._loop.create_task(wait(), name=WAITING_FOR_ROOM)
 
     # Acknowledgements and heartbeats.
 
