@@ -24,7 +24,6 @@ WITH_SPARK = ("tests/docs", "tests/spark")
 """Folders whose tests start sessions of Spark. They share one where they can, and so a lane."""
 
 WITH_SERVERS = (
-    "tests/brokering",
     "tests/brokers",
     "tests/channel",
     "tests/federation",

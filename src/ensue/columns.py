@@ -18,7 +18,7 @@ from ensue.engine.inputs import time_microseconds
 from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import JumpLike
 from ensue.events.mapping import Mapping as ColumnMapping
-from ensue.lang.matching.wanted import unusable_keys
+from ensue.lang.derived.wanted import unusable_keys
 from ensue.library import LibraryLike, as_library
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ensue.engine.changing import checked_source
 from ensue.engine.choosing import choose_bounded_engine
 from ensue.engine.inputs import EventLike, Instant, as_event
 from ensue.engine.run import Run, run_bounded
-from ensue.engine.running.publications import Publications
+from ensue.engine.running.admission import Publications
 from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import JumpLike
 from ensue.errors import LibraryError, UsageError
@@ -28,7 +28,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.without_ontology import plain_library
 from ensue.lang.diagnostics import Diagnostic, did_you_mean
 from ensue.lang.durations import parse_duration
-from ensue.lang.expressions.binding import Binding
+from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.parsing.parser import read_source
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
@@ -218,7 +218,7 @@ def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     return f"<details><summary>{name}</summary>{to_svg(machine, correlation.name)}</details>"
 
 
-def load(*paths: str | PathLike[str], ontology: Binding | None = None) -> Library:
+def load(*paths: str | PathLike[str], ontology: BindingOntology | None = None) -> Library:
     """Load a library from files of text or folders of them, read as one, or from a file of tables.
 
     Its predicates may ask the `ontology`, an `ensue.knowledge.Ontology`, by `IS_A` and the like;
@@ -239,7 +239,7 @@ def load(*paths: str | PathLike[str], ontology: Binding | None = None) -> Librar
     return _library(source, ontology)
 
 
-def parse(text: str, name: str = "<text>", ontology: Binding | None = None) -> Library:
+def parse(text: str, name: str = "<text>", ontology: BindingOntology | None = None) -> Library:
     """Load a library from text, as `load` does from files. Raises `LibraryError`."""
     return _library(Source.of(text, name), ontology)
 
@@ -269,7 +269,7 @@ def _holds_tables(path: str | PathLike[str]) -> bool:
         return False
 
 
-def _library(source: Source, ontology: Binding | None) -> Library:
+def _library(source: Source, ontology: BindingOntology | None) -> Library:
     return Library(checked_source(source, ontology))
 
 

@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 600.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0
 
 
-class RefusedError(EnsueError):
+class RequestRefusedError(EnsueError):
     """A request that the server has refused, with its problem document."""
 
     def __init__(self, status: int, document: Mapping[str, Any]) -> None:
@@ -136,7 +136,7 @@ class Server:
             answer = self._answered(method, path, given)
             tries += 1
         if answer.status_code >= 400:
-            raise RefusedError(answer.status_code, _document(answer))
+            raise RequestRefusedError(answer.status_code, _document(answer))
         return answer.json() if answer.content else None
 
     def _answered(self, method: str, path: str, given: dict[str, Any]) -> httpx.Response:
@@ -165,14 +165,14 @@ class Server:
                         raise self._errors(f"the server answers {answer.status_code}")
                     if answer.status_code >= 400:
                         answer.read()
-                        raise RefusedError(answer.status_code, _document(answer))
+                        raise RequestRefusedError(answer.status_code, _document(answer))
                     if lost_at is not None:
                         on_break("connected again")
                     is_first, lost_at, pause = False, None, FIRST_PAUSE
                     for kind, identity, body in _frames(answer.iter_lines()):
                         if kind == "problem":
                             problem = json.loads(body)
-                            raise RefusedError(problem["status"], problem)
+                            raise RequestRefusedError(problem["status"], problem)
                         given["after"] = identity or given.get("after", "")
                         if body:
                             yield kind, identity, body

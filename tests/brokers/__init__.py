@@ -1,1 +1,0 @@
-"""Real servers for tests: on the loopback interface, started and stopped by the tests."""

@@ -25,7 +25,7 @@ PARTS = {
     "asyncio_api",
     "federation",
     "inprocess",
-    "tcp",
+    "tcp.links",
     "threads",
     "process",
     "toml_config",
@@ -43,8 +43,8 @@ def loaded(code: str) -> set[str]:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     modules = set(done.stdout.split())
-    names = {each.rpartition(".")[2] for each in modules if each.startswith("ensue.channel.")}
-    parts = PARTS & names
+    channel = [each for each in modules if each.startswith("ensue.channel.")]
+    parts = {part for part in PARTS if any(each.endswith(f".{part}") for each in channel)}
     return parts | ({"asyncio"} & modules)
 
 

@@ -33,6 +33,7 @@ import pytest
 import ensue
 from ensue.casefile import read_cases, render, run_case
 from ensue.engine.choosing import ENGINES
+from tests.servers.programs import skip_as_missing
 
 from .pages import Block, Page, read_pages
 
@@ -130,8 +131,7 @@ def test_python_runs_and_prints_what_it_says(page: Page, folder: Path) -> None:
     if any("pyspark" in block.text for block in page.of("python")):
         pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
         if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-            missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-            missing("Spark needs Java 17, and there is no Java here")
+            skip_as_missing("Spark needs Java 17, and there is no Java here")
     write_files(page, folder)
     has_broker = any("TrialBroker" in block.text for block in page.of("python"))
 
@@ -174,8 +174,7 @@ def _need_a_broker() -> None:
     try:
         fetch([BROKER], with_dependencies=True)
     except UsageError as error:
-        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        missing(f"there is no Kafka broker: {error}")
+        skip_as_missing(f"there is no Kafka broker: {error}")
 
 
 @pytest.mark.parametrize("page", pages_with("console"))

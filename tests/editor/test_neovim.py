@@ -14,6 +14,7 @@ import pytest
 
 import ensue
 from tests.editor.test_server import RULES, TYPES
+from tests.servers.programs import skip_as_missing
 
 STORY = Path(__file__).parent / "neovim.lua"
 
@@ -23,8 +24,7 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """What the editor showed on the way through `neovim.lua`."""
     command = shutil.which("nvim")
     if command is None:
-        missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-        missing("Neovim is not installed")
+        skip_as_missing("Neovim is not installed")
     folder = tmp_path_factory.mktemp("neovim")
     file = folder / "rules.cor"
     file.write_text(TYPES + RULES.replace("; good", ";   goood"), "utf-8")

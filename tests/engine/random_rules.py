@@ -2,7 +2,7 @@
 
 A library is of a *kind*: plain filters, filters with windows, filters that switch labels, filters
 that bind the first event, expressions, rules with timers, or all of them mixed. A kind by itself,
-`related`, has the clauses over several events, which never run in a group. All rules of a library
+`related`, has the clauses over several events, which run in no group. All rules of a library
 share a key, so that an engine may hold them in one group; some are alike but for what their ports
 ask for and for the lengths of their windows and timers, so that they share a table.
 """
@@ -17,30 +17,34 @@ from ensue.events.event import Event
 from tests.oracle.agreement import as_text
 
 TYPES = """
-eventtype T { attribute string k; attribute long n; };
+eventtype T { attribute string k, w; attribute long n; attribute double x; };
 eventtype U : T {};
 eventtype V : T {};
-eventtype Found { attribute long first; attribute long last; attribute double real; };
+eventtype Found {
+    attribute long first, last; attribute double real;
+    attribute string word; attribute boolean flag;
+};
 eventtype When { attribute timestamp at; attribute long n; };
 eventtype Noted {};
 eventtype Keyed { attribute string k; attribute short n; attribute long other; };
 """
-RELATED_TYPES = TYPES.replace("attribute long n; };", "attribute long n; attribute double x; };", 1)
 PORTS = ("T a where n > 2", "U b", "V c where n = 1 OR n = 5", "T d where n < 2", "T e")
-KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
+GROUPED_KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
+KINDS = (*GROUPED_KINDS, "related")
+READER = "Noted correlation Reader (Found f) f { case true: push new Noted { }; }"
+"""A rule that is fed by others."""
 
 
 def library_text(seed: int, kind: str, rules: int = 9) -> str:
     random = Random(seed)
     key = random.choice(["by k", "by k", "by k, n", ""])
-    types = RELATED_TYPES if kind == "related" else TYPES
-    return types + "\n".join(rule(f"R{number}", random, kind, key) for number in range(rules))
+    return TYPES + "\n".join(rule(f"R{number}", random, kind, key) for number in range(rules))
 
 
 def rule(name: str, random: Random, kind: str, key: str) -> str:
     """A rule of a kind."""
     if kind == "mixed":
-        kind = random.choice(KINDS[:-1])
+        kind = random.choice(GROUPED_KINDS[:-1])
     match kind:
         case "plain":
             return _alike(name, random, key) if _chance(random) else _filter(name, random, key)
@@ -68,6 +72,20 @@ def _chance(random: Random) -> bool:
     return random.random() < 0.5
 
 
+def _ports(random: Random) -> list[str]:
+    """The ports, of which some ask for a source, or for something else than they usually do."""
+    return [_asking(port, random) for port in PORTS]
+
+
+def _asking(port: str, random: Random) -> str:
+    said, _, where = port.partition(" where ")
+    if random.random() < 0.1:
+        said += " from 's1'"
+    if random.random() < 0.15:
+        where = random.choice(["w = 'x'", "w != 'x'", "n < 2 OR w = 'y'"])
+    return f"{said} where {where}" if where else said
+
+
 def _story(random: Random, depth: int) -> str:
     if depth == 0 or random.random() < 0.2:
         times = random.choice(["", "", "", "{2}", "{5}"])
@@ -79,7 +97,7 @@ def _story(random: Random, depth: int) -> str:
 
 def _filter(name: str, random: Random, clauses: str) -> str:
     """A filter of some shape, with labels and cases of several kinds."""
-    ports = list(PORTS)
+    ports = _ports(random)
     random.shuffle(ports)
     first, second = random.sample("abcde", 2)
     more = f" || m:({_story(random, 1)})" if random.random() < 0.3 else ""
@@ -89,6 +107,9 @@ def _filter(name: str, random: Random, clauses: str) -> str:
             f"case l: push new Found {{ first = {first}.n, last = {second}.n }};",
             f"case l: push new Found {{ first = {first}.n }}; push new Found {{ }};",
             f"case true: push new Found {{ last = {first}.n + {second}.n }};",
+            f"case true: push new Found {{ word = CONCAT({first}.k, {second}.w),"
+            f" flag = {first}.n = 3, last = {second}.n / ({first}.n - 1) }};"
+            f" push new Found {{ word = {second}.id }};",
         ]
     )
     if more:
@@ -101,7 +122,7 @@ def _filter(name: str, random: Random, clauses: str) -> str:
 
 def _alike(name: str, random: Random, clauses: str) -> str:
     """One of a few shapes, so that several share a table."""
-    ports = random.sample(PORTS, 3)
+    ports = random.sample(_ports(random), 3)
     names = [each.split()[1] for each in ports]
     story = random.choice(["{} ; {} ; {}", "{} + {} + {}", "{} ; ({} + {})"]).format(*names)
     return (
@@ -127,9 +148,15 @@ def _switching(name: str, random: Random, key: str) -> str:
             "case l: push new Found { first = a.n }; toggle(m);"
             " case m & !l: push new Found { last = d.n };",
             "case true: push new Found { first = a.n, last = e.n }; toggle(l);",
+            "case l: push new Found { flag = true }; abort(l, m); case true: revive(m);",
         ]
     )
-    return f"Found correlation {name} ({', '.join(PORTS)}) {story} {key} {{ {change} }}"
+    start = "push new Found { first = 0 }; abort(l);" if random.random() < 0.2 else ""
+    within = f"within {random.choice([2, 3, 9])} ms " if random.random() < 0.3 else ""
+    return (
+        f"Found correlation {name} ({', '.join(_ports(random))}) {story} {within}{key}"
+        f" {{ {start} {change} }}"
+    )
 
 
 def _related(name: str, random: Random, key: str) -> str:
@@ -164,7 +191,7 @@ def _related(name: str, random: Random, key: str) -> str:
         ]
     )
     return (
-        f"Found correlation {name} ({', '.join(PORTS)}) {story} {' '.join(clauses)} {key}"
+        f"Found correlation {name} ({', '.join(_ports(random))}) {story} {' '.join(clauses)} {key}"
         f" {{ case true: {case} }}"
     )
 
@@ -199,16 +226,22 @@ def _condition(random: Random, names: list[str]) -> str:
 
 
 def _expression(name: str, random: Random, key: str) -> str:
-    inner = random.choice(
-        [
-            "sequential { a, b }",
-            "accumulate { a, b, c }",
-            "do { sequential { a, c } } unless { d }",
-            "select { sequential { a, b }, sequential { c, e, e } }",
-        ]
-    )
     output = random.choice(["Noted", "Keyed"])
-    return f"{output} ecl {name} ({', '.join(PORTS)}) {key} {{ repeat {{ notify {{ {inner} }} }} }}"
+    body = random.choice(
+        [
+            "repeat { notify { sequential { a, b } } }",
+            "repeat { notify { accumulate { a, b, c } } }",
+            "repeat { notify { do { sequential { a, c } } unless { d } } }",
+            "repeat { notify { select { sequential { a, b }, sequential { c, e, e } } } }",
+            "repeat { notify { sequential { < n > 1 >, b, < w = 'x' > } } }",
+            "repeat(2) { notify { fail { do { a } unless { b } } } }",
+            "notify { sequential { a, select { b, c } } }",
+            "modes { in (a) do { repeat { notify { b } } }"
+            " in (c) do { repeat { push(%s) { true } } } }",
+            "parallel { repeat { notify { a } }, repeat { push(%s) { accumulate { b, c } } } }",
+        ]
+    ).replace("%s", output)
+    return f"{output} ecl {name} ({', '.join(_ports(random))}) {key} {{ {body} }}"
 
 
 def _length(random: Random) -> str:
@@ -232,7 +265,7 @@ def _timed(name: str, random: Random, key: str) -> str:
         ]
     )
     body = body % tuple(times[: body.count("%s")])
-    ports = list(PORTS)
+    ports = _ports(random)
     if random.random() < 0.3:
         ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} t")
     output = random.choice(["Noted", "Keyed"])
@@ -242,7 +275,7 @@ def _timed(name: str, random: Random, key: str) -> str:
 
 def _timed_filter(name: str, random: Random, key: str) -> str:
     """A filter with a timer port or two, and now and then a window, or the first event bound."""
-    ports = [*PORTS, f"{random.choice(['every', 'deadline'])} {_length(random)} t"]
+    ports = [*_ports(random), f"{random.choice(['every', 'deadline'])} {_length(random)} t"]
     story = random.choice(["{} ; t", "{} + t", "t ; {}", "({}) ; t ; t", "{} || t"])
     if random.random() < 0.3:
         ports.append(f"{random.choice(['every', 'deadline'])} {_length(random)} u")
@@ -265,8 +298,8 @@ def _timed_filter(name: str, random: Random, key: str) -> str:
     )
 
 
-def events(seed: int, count: int = 150, with_reals: bool = False) -> list[Event]:
-    """Some at one time, some far from those before, and some called as alarms are."""
+def events(seed: int, count: int = 150) -> list[Event]:
+    """Some at one time, some far from the last, some with an id again, or with one of an alarm."""
     random = Random(seed)
     given, time = [], random.choice([0, -4000])
     for n in range(count):
@@ -274,12 +307,19 @@ def events(seed: int, count: int = 150, with_reals: bool = False) -> list[Event]
         data: dict[str, Any] = {
             "k": random.choice(["x", "y", "z", None]),
             "n": random.randrange(8),
+            "w": random.choice("xyz"),
+            "x": random.choice([None, 0.1, 0.2, -0.0, 2.5, 1e17, -1e-9, 3.0, 1.0]),
         }
-        if with_reals:
-            data["x"] = random.choice([None, 0.1, 0.2, -0.0, 2.5, 1e17, -1e-9, 3.0, 1.0])
-        name = random.choice([f"e{n}", f"e{n}", f"e{n}", "timer"])
-        given.append(Event(name, "s", random.choice(["T", "U", "V"]), time, data))
+        name = random.choice([f"e{n}", f"e{n}", f"e{n - 1}", "timer"])
+        source = random.choice(["s", "s1"])
+        more = {"k": "other", "n": 2} if random.random() < 0.1 else {}
+        given.append(Event(name, source, random.choice(["T", "U", "V"]), time, data, more))
     return given
+
+
+def reading(name: str, type_: str, time: int, key: str | None, number: int) -> Event:
+    """An event of which only its key and its number matter."""
+    return Event(name, "s", type_, time, {"k": key, "n": number, "w": "x", "x": 1.0})
 
 
 def expected_of(library: ensue.Library, given: list[Event], until: int) -> list[str]:

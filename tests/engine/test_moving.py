@@ -9,13 +9,11 @@ import pytest
 import ensue
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
-from tests.oracle.agreement import Observed, observe_oracle
+from tests.oracle.agreement import Observed, events_in_order, observe_oracle, started
 from tests.oracle.generator import Scenario, scenario
 
+from .beside_reference import CANNOT_MOVE
 from .rules import LIBRARY, SECOND, login
-from .variations import events_of, started
-
-CANNOT = "cannot move to another engine"
 
 
 def moved_about(drawn: Scenario, seed: int) -> tuple[Observed, int]:
@@ -25,14 +23,14 @@ def moved_about(drawn: Scenario, seed: int) -> tuple[Observed, int]:
     run = started(drawn, library)
     engine, moves = "step", 0
     made: list[Event] = []
-    for event in events_of(drawn, library):
+    for event in events_in_order(drawn, library):
         if draw.random() < 0.4:
             other = "batch" if engine == "step" else "step"
             try:
                 run = library.resume(run.snapshot(), engine=other)
                 engine, moves = other, moves + 1
             except SnapshotError as error:
-                if CANNOT not in str(error):
+                if CANNOT_MOVE not in str(error):
                     raise
         made += run.push(event)
     return Observed.of([*made, *run.finish(drawn.until)], run.late), moves

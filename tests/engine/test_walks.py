@@ -15,7 +15,15 @@ import pytest
 
 import ensue
 import ensue.engine
-from ensue.bench.workload import LOGIN_RULES, MANY_RULES, Steps, leak, logins, readings, window_of
+from ensue.bench.workload import (
+    LOGIN_RULES,
+    MANY_RULES,
+    UserSteps,
+    leak,
+    logins,
+    readings,
+    window_of,
+)
 from ensue.engine.batch import BatchEngine
 from ensue.engine.run import Run
 
@@ -43,7 +51,7 @@ def files_run(work: Callable[[], Any]) -> set[str]:
 
 @pytest.mark.parametrize("within", ["", window_of(50)])
 def test_a_warm_batch_passes_few_files(within: str) -> None:
-    table = Steps(8000, 50).table()
+    table = UserSteps(8000, 50).table()
     engine = BatchEngine(ensue.parse(leak(within)).checked)
     engine.push_batch(table.slice(0, 4000))
     engine.push_batch(table.slice(4000, 2000))

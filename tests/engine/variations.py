@@ -9,18 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from random import Random
 
 import ensue
 from ensue.engine import choosing
 from ensue.engine.counts import Counts
-from ensue.engine.run import Run
 from ensue.engine.step import StepStream
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
-from tests.oracle.agreement import Observed, read_events
+from tests.oracle.agreement import Observed, events_in_order, started
 from tests.oracle.generator import Scenario
 
 OTHER_RULES = """
@@ -30,20 +28,10 @@ Passer correlation Passing (Passer p, Passer q where K > 1) p ; q by K { case tr
 OTHER_RULES_CHANGED = OTHER_RULES.replace("p ; q", "q + p")
 
 
-def events_of(scenario: Scenario, library: ensue.Library) -> list[Event]:
-    events = read_events(scenario, library)
-    return sorted(events, key=lambda each: each.time) if scenario.lateness is None else events
-
-
-def started(scenario: Scenario, library: ensue.Library, explain: bool = False) -> Run:
-    lateness = timedelta(microseconds=scenario.lateness or 0)
-    return library.start("step", lateness, explain=explain)
-
-
 def plainly(scenario: Scenario, explain: bool = False) -> Observed:
     library = ensue.parse(scenario.library)
-    run = started(scenario, library, explain)
-    made = [output for event in events_of(scenario, library) for output in run.push(event)]
+    run = started(scenario, library, explain=explain)
+    made = [output for event in events_in_order(scenario, library) for output in run.push(event)]
     return Observed.of([*made, *run.finish(scenario.until)], run.late)
 
 
@@ -53,7 +41,7 @@ def with_snapshots(scenario: Scenario, seed: int) -> Observed:
     library = ensue.parse(scenario.library)
     run = started(scenario, library)
     made: list[Event] = []
-    for event in events_of(scenario, library):
+    for event in events_in_order(scenario, library):
         if draw.random() < 0.3:
             run = library.resume(run.snapshot())
         made += run.push(event)
@@ -68,7 +56,7 @@ def with_other_rules(scenario: Scenario, seed: int) -> Observed:
     run = started(scenario, library)
     made: list[Event] = []
     is_there = False
-    for event in events_of(scenario, library):
+    for event in events_in_order(scenario, library):
         if draw.random() < 0.15:
             if not is_there:
                 run.add(OTHER_RULES)

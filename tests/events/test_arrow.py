@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ensue.errors import EventError, UsageError
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import RESERVED, Event, Rejected
-from ensue.events.reading import read_events
+from ensue.events.records.reading import read_events
 from ensue.events.types import Attribute, EventType, TypeSystem
 
 from .vocabulary import (

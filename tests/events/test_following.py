@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ensue.errors import UsageError
-from ensue.events import following
 from ensue.events.event import Event, Rejected
-from ensue.events.following import follow
+from ensue.events.records import following
+from ensue.events.records.following import follow
 from ensue.events.sources import open_inputs
 from tests.events.vocabulary import types_from
 

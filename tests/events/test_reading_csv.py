@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import read_events
+from ensue.events.records.reading import read_events
 from ensue.events.types import TypeSystem
 
 from .vocabulary import exactly, types_from

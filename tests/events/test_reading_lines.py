@@ -12,7 +12,7 @@ import pytest
 
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import read_events
+from ensue.events.records.reading import read_events
 
 from .vocabulary import NOTIFY
 

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from ensue.federation.messages.attributes import PATH
 
-from .test_random_topologies import Story
 from .topologies.brokers import own_brokers
 from .topologies.forked import Forked
 from .topologies.story import Story as RealStory
+from .topologies.test_random import Story
 
 
 async def told(seed: int, faults: bool, longest_stall: float) -> Story:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.brokers.kafka import kafka_servers
+from tests.servers.kafka import kafka_servers
 from tests.servers.messaging import SERVERS, Broker
-from tests.servers.programs import MissingServerError
+from tests.servers.programs import MissingServerError, skip_as_missing
 
 __all__ = ["kafka_servers"]
 
@@ -27,8 +26,7 @@ def server() -> Iterator[StartServer]:
             try:
                 made.start()
             except MissingServerError as error:
-                missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-                missing(f"there is no server for `{kind}`: {error}")
+                skip_as_missing(f"there is no server for `{kind}`: {error}")
             started[kind] = made
         if started[kind].process is None:
             started[kind].resume()

@@ -35,7 +35,7 @@ def test_every_key_of_sites_is_on_their_page(key: str) -> None:
     assert f"`{key}`" in (DOCS / "placement.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("attribute", [each.name for each in KNOWN])
+@pytest.mark.parametrize("attribute", KNOWN)
 def test_every_attribute_is_on_the_page(attribute: str) -> None:
     assert f"`{attribute}`" in PAGE
 

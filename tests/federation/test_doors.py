@@ -12,8 +12,8 @@ import pytest
 
 from ensue.federation import doors
 from ensue.federation.adapters.http import server
+from tests.federation.adapters.test_http import EVENT, gateway, hook_in, run, store
 from tests.federation.simulation import World
-from tests.federation.test_http import EVENT, gateway, hook_in, run, store
 from tests.servers.programs import free_port
 
 aiohttp = pytest.importorskip("aiohttp")

@@ -31,9 +31,9 @@ class Answering:
             await asyncio.sleep(60)
         request = self._told.pop().id
         answers = [
-            control.Done("1", request, "near", ("office",)),
-            control.Done("1", request, "near", ("office",), hops=1),
-            control.Done("2", request, "far", ("office",)),
+            control.RequestDone("1", request, "near", ("office",)),
+            control.RequestDone("1", request, "near", ("office",), hops=1),
+            control.RequestDone("2", request, "far", ("office",)),
         ]
         return [control.write(each) for each in answers]
 

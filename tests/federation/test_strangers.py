@@ -24,7 +24,7 @@ from ensue.federation.configuration.settings import SiteSettings
 from ensue.federation.links import receipts
 from ensue.federation.links.receipts import Receipts
 from ensue.federation.messages import bindings
-from ensue.federation.messages.bindings import Binding, Message
+from ensue.federation.messages.bindings import Message, NameBinding
 from ensue.federation.placement.attaching import AttachedSite
 from ensue.federation.placement.parcels import DESTINATION, PARCEL
 from ensue.federation.routing import control, interest
@@ -33,7 +33,7 @@ from ensue.federation.routing.tree import MOST_NEIGHBOURS, MOST_ROOTS, Tree
 from ensue.subscriptions import Filter
 from tests.federation.simulation import World
 
-HELLO = control.Hello("other", "i1", "other", 0, 1)
+HELLO = control.GatewayHello("other", "i1", "other", 0, 1)
 
 
 def said(kind: str, **members: Any) -> bytes:
@@ -76,7 +76,7 @@ def test_a_forged_control_event_is_refused_as_none(message: bytes) -> None:
 def test_made_up_gateways_find_no_room_and_give_way_when_they_are_silent() -> None:
     tree = Tree("me", ["cars"], patience=10.0)
     for number in range(3 * MOST_NEIGHBOURS):
-        tree.hear("cars", control.Hello(f"g{number}", "i", f"r{number}", 5, 1), now=100.0)
+        tree.hear("cars", control.GatewayHello(f"g{number}", "i", f"r{number}", 5, 1), now=100.0)
     assert len(tree._heard["cars"]) == MOST_NEIGHBOURS
     tree.settle(100.0)
 
@@ -87,7 +87,7 @@ def test_made_up_gateways_find_no_room_and_give_way_when_they_are_silent() -> No
 def test_made_up_roots_are_forgotten() -> None:
     tree = Tree("me", ["cars"], patience=10.0)
     for number in range(2 * MOST_ROOTS):
-        tree.hear("cars", control.Hello("g", "i", f"r{number}", 5, 1), now=100.0 + number)
+        tree.hear("cars", control.GatewayHello("g", "i", f"r{number}", 5, 1), now=100.0 + number)
     assert len(tree._beats) <= MOST_ROOTS
     tree.settle(100.0 + 2 * MOST_ROOTS)
     assert tree.beat(1) >= 0
@@ -162,7 +162,7 @@ def test_a_request_that_goes_round_ends() -> None:
 def test_a_message_that_is_too_large_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bindings, "LARGEST_MESSAGE", 1_000)
     message = Message(b" " * 1_001, "", {})
-    found = incoming_of(Binding("ce-").read, message, "token", False)
+    found = incoming_of(NameBinding("ce-").read, message, "token", False)
     assert found.event is None
     assert found.problems == ("the message has 1,001 bytes, and at most 1,000 are read",)
 

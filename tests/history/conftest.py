@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.servers.databases import PROVIDERS, Database, MissingServerError
+from tests.servers.programs import skip_as_missing
 
 EMBEDDED = ("memory", "sqlite", "parquet")
 STORES = (*EMBEDDED, *PROVIDERS)
@@ -26,8 +26,7 @@ def servers() -> Iterator[Callable[[str], Database]]:
             try:
                 database.start()
             except MissingServerError as error:
-                missing = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
-                missing(f"there is no server of {name}: {error}")
+                skip_as_missing(f"there is no server of {name}: {error}")
             running[name] = database
         return running[name]
 

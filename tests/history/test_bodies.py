@@ -1,4 +1,4 @@
-"""Publications as bytes: whatever was added is found again as it was, and older forms are read."""
+"""Publications as bytes: whatever was added is found again as it was."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ensue.engine.inputs import EventLike, as_event
+from ensue.engine.inputs import EventLike
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
@@ -78,61 +78,20 @@ def test_what_json_cannot_say_is_refused_and_the_rest_is_kept(data: Any, url: st
             history.add(bad)
 
 
-OLD_TABLES = """
-CREATE TABLE ensue_publications (
-    seq INTEGER NOT NULL PRIMARY KEY, identity BLOB NOT NULL UNIQUE, start BIGINT NOT NULL,
-    start_until BIGINT NOT NULL, finish BIGINT NOT NULL, finish_until BIGINT NOT NULL,
-    span SMALLINT NOT NULL, body BLOB NOT NULL
-);
-CREATE INDEX ensue_publications_start ON ensue_publications (start);
-CREATE TABLE ensue_postings (
-    entry BLOB NOT NULL, seq BIGINT NOT NULL, PRIMARY KEY (entry, seq)
-) WITHOUT ROWID;
-INSERT INTO ensue_publications SELECT * FROM ensue_events;
-DROP TABLE ensue_events;
-DROP TABLE ensue_entries;
-DROP TABLE ensue_identities;
-DROP TABLE ensue_recent;
-"""
-"""Turns a history into one of formats 1 and 2."""
-
-
-@pytest.mark.parametrize("number", [1, 2])
-def test_a_history_of_an_older_format_is_read_and_written(number: int, tmp_path: Path) -> None:
-    path = tmp_path / "history.db"
-    events = [publication(each, each, data={"n": each}) for each in range(3)]
-    events.append(publication(9, 9, data={"n": 9}, phase="start"))
-    with History.open(f"sqlite:{path}") as history:
-        history.add_all(events)
-    file = sqlite3.connect(path)
-    if number == 1:
-        for seq, event in enumerate(events[:3], 1):
-            text = encode(as_event(event))
-            file.execute("UPDATE ensue_events SET body = ? WHERE seq = ?", (text, seq))
-    file.executescript(OLD_TABLES)
-    file.execute("UPDATE ensue_state SET format = ?", (number,))
-    file.commit()
-    file.close()
-    with History.open(f"sqlite:{path}") as history:
-        history.add(publication(3, 3, data={"n": 3}))
-        history.add(publication(2, 2, data={"n": -2}))
-        history.add(publication(9, 12, phase="end"))
-
-        assert [each.id for each in history.find("n > 0")] == ["e1", "e3", "e9"]
-        assert history.find("n = 9")[0].extensions["endtime"] == "2024-01-01T00:00:12Z"
-        assert [each.id for each in history.find("n < 0")] == ["e2"]
-        assert len(history) == 5
-    with sqlite3.connect(path) as file:
-        tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
-        assert "ensue_publications" not in tables
-
-
-def test_a_history_of_a_later_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 2, 99])
+def test_a_history_of_another_format_is_refused_and_left_as_it_is(
+    number: int, tmp_path: Path
+) -> None:
     path = tmp_path / "history.db"
     History.open(f"sqlite:{path}").close()
     file = sqlite3.connect(path)
-    file.execute("UPDATE ensue_state SET format = 99")
+    file.execute("UPDATE ensue_state SET format = ?", (number,))
+    file.execute("DROP TABLE ensue_events")
     file.commit()
 
-    with pytest.raises(UsageError, match="format 99"):
+    with pytest.raises(UsageError, match=f"is of format {number}, .* begin a new history"):
         History.open(f"sqlite:{path}")
+
+    tables = {name for (name,) in file.execute("SELECT name FROM sqlite_master")}
+    assert "ensue_events" not in tables
+    file.close()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Mapping
+from functools import cache
+from itertools import combinations_with_replacement, product
 from random import Random
 
 import pytest
 
-from ensue.history.intervals import RELATIONS, compositions, relates, relation_of
-from ensue.history.publication import Times
+from ensue.history.asking.intervals import RELATIONS, relates
+from ensue.history.publication import Interval
 from ensue.lang.expressions import terms
 from tests.history.judge import ALLEN, is_related
 
@@ -23,12 +25,37 @@ def test_the_relations_are_those_of_the_language() -> None:
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_a_relation_holds_where_its_definition_does(relation: str) -> None:
     for x, y in product(SMALL, repeat=2):
-        assert relates(relation, Times.of(*x), Times.of(*y)) == is_related(relation, *x, *y)
+        assert relates(relation, Interval.of(*x), Interval.of(*y)) == is_related(relation, *x, *y)
+
+
+@cache
+def compositions() -> Mapping[tuple[str, str], frozenset[str]]:
+    """Which relations X may have to Z, if it has the first to Y and Y has the second to Z.
+
+    Three intervals have six ends, so every way in which they can lie shows with six instants.
+    """
+    intervals = [
+        Interval.of(start, end)
+        for start, end in combinations_with_replacement(range(6), 2)
+        if start < end
+    ]
+    between = {(x, y): relation_of(x, y) for x in intervals for y in intervals}
+    found: dict[tuple[str, str], set[str]] = {
+        (first, second): set() for first in RELATIONS for second in RELATIONS
+    }
+    for x, y, z in product(intervals, repeat=3):
+        found[between[x, y], between[y, z]].add(between[x, z])
+    return {pair: frozenset(relations) for pair, relations in found.items()}
+
+
+def relation_of(x: Interval, y: Interval) -> str:
+    """The one relation between two intervals that have a length."""
+    return next(each for each in RELATIONS if relates(each, x, y))
 
 
 def test_exactly_one_relation_holds_between_intervals_of_some_length() -> None:
     for x, y in product(LONG, repeat=2):
-        assert sum(relates(each, Times.of(*x), Times.of(*y)) for each in RELATIONS) == 1
+        assert sum(relates(each, Interval.of(*x), Interval.of(*y)) for each in RELATIONS) == 1
 
 
 def test_the_table_of_compositions_has_169_cells_and_409_entries() -> None:
@@ -48,7 +75,8 @@ def test_random_triples_stand_as_the_table_says_and_reach_every_entry() -> None:
     reached = set()
     for _ in range(60_000):
         x, y, z = (
-            Times.of(*sorted(random.sample(range(random.choice((5, 7, 12))), 2))) for _ in range(3)
+            Interval.of(*sorted(random.sample(range(random.choice((5, 7, 12))), 2)))
+            for _ in range(3)
         )
         first, second, whole = relation_of(x, y), relation_of(y, z), relation_of(x, z)
         assert whole in table[first, second]
@@ -71,14 +99,14 @@ def test_uncertain_intervals_are_related_surely_and_possibly_as_all_their_places
         assert relates(relation, x, y, possibly=True) == any(places), (x, y)
 
 
-def _uncertain(random: Random) -> Times:
+def _uncertain(random: Random) -> Interval:
     start = random.randrange(6)
     start_until = start + random.randrange(3)
     end = start + random.randrange(4)
-    return Times(start, start_until, end, max(end, start_until) + random.randrange(3))
+    return Interval(start, start_until, end, max(end, start_until) + random.randrange(3))
 
 
-def _places(times: Times) -> list[tuple[int, int]]:
+def _places(times: Interval) -> list[tuple[int, int]]:
     assert times.end is not None
     assert times.end_until is not None
     return [

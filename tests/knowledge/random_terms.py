@@ -1,4 +1,4 @@
-"""Random concept terms and values over the names of `judging`'s random ontologies."""
+"""Random concept terms and values over the names of `random_ontologies`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ensue.lang.expressions.tree import (
     Subsumes,
     Value,
 )
-from tests.knowledge.judging import HOME
+from tests.knowledge.random_ontologies import HOME
 
 NAME = Name(("thing",))
 

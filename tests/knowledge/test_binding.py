@@ -21,7 +21,7 @@ from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import BoundTerm, Expression, Not
 from ensue.lang.source import Source
-from tests.knowledge.judging import HOME, iri, random_ontology
+from tests.knowledge.random_ontologies import HOME, iri, random_ontology
 from tests.knowledge.random_terms import random_term, random_value
 
 

@@ -9,12 +9,12 @@ from rdflib import OWL, RDF, RDFS, Graph, URIRef
 from rdflib.term import Node
 
 from ensue.knowledge.classification import classify
-from ensue.knowledge.facts import Facts
-from ensue.knowledge.reasoning import entailed
-from tests.knowledge.judging import HOME, iri, random_ontology
+from ensue.knowledge.reasoning.closure import entailed
+from ensue.knowledge.reasoning.triples import Triples
+from tests.knowledge.random_ontologies import HOME, iri, random_ontology
 
 
-def _is_a(facts: Facts, narrow: Node, wide: Node) -> bool:
+def _is_a(facts: Triples, narrow: Node, wide: Node) -> bool:
     """The definition: the same, below as a class or property, or an instance."""
     return narrow == wide or any(
         (narrow, predicate, wide) in facts
@@ -22,7 +22,7 @@ def _is_a(facts: Facts, narrow: Node, wide: Node) -> bool:
     )
 
 
-def _is_same(facts: Facts, one: Node, other: Node) -> bool:
+def _is_same(facts: Triples, one: Node, other: Node) -> bool:
     return one == other or any(
         (one, predicate, other) in facts
         for predicate in (OWL.equivalentClass, OWL.equivalentProperty, OWL.sameAs)

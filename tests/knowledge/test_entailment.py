@@ -14,8 +14,8 @@ from rdflib import RDF, RDFS, Graph, Literal, Namespace, URIRef
 from rdflib.term import Node
 
 from ensue.errors import OntologyError
-from ensue.knowledge.facts import Facts
-from ensue.knowledge.reasoning import entailed
+from ensue.knowledge.reasoning.closure import entailed
+from ensue.knowledge.reasoning.triples import Triples
 from ensue.knowledge.sources import read
 
 CORPUS = Path(__file__).parents[1] / "corpora" / "rdf_mt"
@@ -59,7 +59,7 @@ def _follows(premise: Path, conclusion: Path | None) -> bool:
     return all(_holds(facts, triple) for triple in read([conclusion]).graph)
 
 
-def _holds(facts: Facts, triple: tuple[Node, Node, Node]) -> bool:
+def _holds(facts: Triples, triple: tuple[Node, Node, Node]) -> bool:
     subject, predicate, value = triple
     if subject == value and predicate in (RDFS.subClassOf, RDFS.subPropertyOf):
         return True

@@ -18,7 +18,7 @@ from ensue.knowledge import SAMPLES, Ontology
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Expression, Logic, Not
 from ensue.subscriptions import Filter, Index, covers
-from tests.knowledge.judging import HOME, iri, random_ontology
+from tests.knowledge.random_ontologies import HOME, iri, random_ontology
 from tests.knowledge.random_terms import random_term, random_value
 
 

@@ -8,10 +8,10 @@ import pytest
 from rdflib import Graph
 
 from ensue.errors import OntologyError
-from ensue.knowledge.reasoning import entailed
+from ensue.knowledge.reasoning.closure import entailed
+from ensue.knowledge.reasoning.vocabulary import SAME, TYPE
 from ensue.knowledge.sources import Text, read
-from ensue.knowledge.vocabulary import SAME, TYPE
-from tests.knowledge.judging import iri, judged, named, random_ontology
+from tests.knowledge.random_ontologies import iri, judged, named, random_ontology
 
 HEAD = """
 @prefix : <http://example.org/> .

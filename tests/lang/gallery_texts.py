@@ -13,7 +13,7 @@ from pathlib import Path
 from ensue.knowledge import Ontology
 from ensue.lang.checker import check
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
-from ensue.lang.expressions.binding import Binding
+from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.parsing.files import read_source
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source
@@ -25,7 +25,7 @@ def libraries() -> list[Path]:
     return sorted(GALLERY.glob("*.cor"))
 
 
-def findings(source: Source, ontology: Binding | None = None) -> tuple[Diagnostic, ...]:
+def findings(source: Source, ontology: BindingOntology | None = None) -> tuple[Diagnostic, ...]:
     """Everything that is reported for a text, from its first word to who feeds whom."""
     diagnostics = Diagnostics(source)
     check(parse_tree(source, diagnostics), diagnostics, ontology)

@@ -16,8 +16,8 @@ from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.tree import BoundTerm
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.source import Source, Span
-from tests import rebuilding
-from tests.strategies import trees
+from tests.lang import rebuilding
+from tests.lang.strategies import trees
 
 login = b.eventtype("Login", user=b.string, ok=b.boolean)
 bad = b.port(login, "bad", where=b.attr("ok") == False)  # noqa: E712

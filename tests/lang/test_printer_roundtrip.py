@@ -10,7 +10,7 @@ from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
-from tests.strategies import libraries, trees
+from tests.lang.strategies import libraries, trees
 
 QUIET = settings(
     deadline=None,

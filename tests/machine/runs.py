@@ -16,7 +16,7 @@ from ensue.casefile import find_case_files, read_cases
 from ensue.errors import EnsueError
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine, State, Switch, Timer
-from ensue.machine.stepping import NOW, Starts, Stepper, Taken
+from ensue.machine.stepping import NOW, PassResult, Starts, Stepper
 from tests.oracle.generator import scenario
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ class MachineRun:
                 self._active.pop(state, None)
             self._active.update(dict.fromkeys(switch.target, NOW))
 
-    def _note(self, taken: Taken) -> None:
+    def _note(self, taken: PassResult) -> None:
         self.log += [f"{self._now}: {effect}" for effect in taken.effects]
         self._timeouts = {s: at for s, at in self._timeouts.items() if s in self._active}
         self._start(taken.started)

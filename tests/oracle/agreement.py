@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import ensue
-from ensue.engine.run import run_bounded
+from ensue.engine.run import Run, run_bounded
 from ensue.events.cloudevents import decode, encode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
@@ -58,6 +58,18 @@ def read_events(scenario: Scenario, library: ensue.Library) -> list[Event]:
     return [conform(decode(json.dumps(each)), types) for each in scenario.events]
 
 
+def events_in_order(scenario: Scenario, library: ensue.Library) -> list[Event]:
+    """The events as a run is to read them: sorted, unless the run puts them in order itself."""
+    events = read_events(scenario, library)
+    return sorted(events, key=lambda each: each.time) if scenario.lateness is None else events
+
+
+def started(
+    scenario: Scenario, library: ensue.Library, engine: str = "step", explain: bool = False
+) -> Run:
+    return library.start(engine, timedelta(microseconds=scenario.lateness or 0), explain=explain)
+
+
 def observe_oracle(scenario: Scenario, library: ensue.Library) -> Observed:
     result = oracle.run(
         library.checked.tree,
@@ -70,7 +82,7 @@ def observe_oracle(scenario: Scenario, library: ensue.Library) -> Observed:
 
 
 def observe_engine(scenario: Scenario, library: ensue.Library, engine: str) -> Observed:
-    run = library.start(engine, timedelta(microseconds=scenario.lateness or 0))
+    run = started(scenario, library, engine)
     events = read_events(scenario, library)
     try:
         outputs = list(

@@ -1,6 +1,6 @@
 """The oracle passes the golden cases: it reads the definitions as the cases do.
 
-Rules that relate several events are the business of the other oracle, see `test_values`.
+Rules that relate several events are the business of the other oracle, see `values`.
 """
 
 from __future__ import annotations

@@ -10,22 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from random import Random
 
 import pyarrow as pa
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.output.event_tables import events_table
-from ensue.engine.batch.output.schema import output_schema
-from ensue.engine.run import Run
+from ensue.engine.batch.output.schema import events_table, output_schema
 from ensue.errors import LibraryError, SnapshotError
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 
-from .agreement import Observed, as_text, observe_engine, observe_oracle, read_events
+from .agreement import Observed, as_text, events_in_order, observe_engine, observe_oracle, started
 from .generator import Drawing, Scenario
 
 ENGINES = ("reference", "step", "batch")
@@ -83,26 +80,17 @@ def _safely(way: Callable[[], Observed]) -> Observed:
         return Observed([], [], f"{type(error).__name__}: {error}")
 
 
-def _outputs(events: Sequence[Event], library: CheckedLibrary) -> pa.Table:
+def outputs_table(events: Sequence[Event], library: CheckedLibrary) -> pa.Table:
     """Outputs as a table, by the columns of their library."""
     return events_table(events, library.types, output_schema(library.types, library.correlations))
-
-
-def _events(drawn: Scenario, library: ensue.Library) -> list[Event]:
-    events = read_events(drawn, library)
-    return sorted(events, key=lambda each: each.time) if drawn.lateness is None else events
-
-
-def _started(drawn: Scenario, library: ensue.Library, engine: str) -> Run:
-    return library.start(engine, timedelta(microseconds=drawn.lateness or 0))
 
 
 def wandering(drawn: Scenario, library: ensue.Library) -> Observed:
     """The run is saved at random places and goes on with any engine that takes it."""
     draw = Random(drawn.seed)
-    run = _started(drawn, library, draw.choice(ENGINES))
+    run = started(drawn, library, draw.choice(ENGINES))
     made: list[Event] = []
-    for event in _events(drawn, library):
+    for event in events_in_order(drawn, library):
         if draw.random() < 0.3:
             try:
                 run = library.resume(run.snapshot(), engine=draw.choice(ENGINES))
@@ -116,9 +104,9 @@ def wandering(drawn: Scenario, library: ensue.Library) -> Observed:
 def in_pieces(drawn: Scenario, library: ensue.Library) -> Observed:
     """Batches of odd sizes, single events and empty batches, with snapshots between them."""
     draw = Random(drawn.seed)
-    run = _started(drawn, library, "batch")
+    run = started(drawn, library, "batch")
     made: list[Event] = []
-    events = _events(drawn, library)
+    events = events_in_order(drawn, library)
     while events:
         size = draw.choice([0, 1, 1, 2, 3, 5, 13])
         piece, events = events[:size], events[size:]
@@ -131,11 +119,11 @@ def in_pieces(drawn: Scenario, library: ensue.Library) -> Observed:
 def as_tables(drawn: Scenario, library: ensue.Library) -> tuple[Observed, Observed]:
     """Arrow tables in and out, cut in two at an odd place; what is expected, and what came."""
     types = library.checked.types
-    table = table_of(_events(drawn, library), types)
+    table = table_of(events_in_order(drawn, library), types)
     reference = library.start("reference")
     outputs = [made for event in events_of(table, types) for made in reference.push(event)]
     outputs += reference.finish(drawn.until)
-    wanted = [as_text(each) for each in events_of(_outputs(outputs, library.checked), types)]
+    wanted = [as_text(each) for each in events_of(outputs_table(outputs, library.checked), types)]
 
     def found() -> Observed:
         engine = BatchEngine(library.checked)
@@ -151,10 +139,10 @@ def with_changes(drawn: Scenario, changed: list[str], engine: str) -> Observed:
     """Rules are replaced, removed and added back at random places, the same for every engine."""
     draw = Random(drawn.seed)
     library = ensue.parse(drawn.library)
-    run = _started(drawn, library, engine)
+    run = started(drawn, library, engine)
     made: list[Event] = []
     refused: list[str] = []
-    for event in _events(drawn, library):
+    for event in events_in_order(drawn, library):
         if draw.random() < 0.15:
             text = draw.choice([*changed, drawn.library])
             name = draw.choice(library.correlations.names)

@@ -21,14 +21,14 @@ from typing import Any
 import httpx
 import msgspec
 
-from ensue.server.serving import Process
+from ensue.server.serving import ServingProcess
 from ensue.server.settings import Settings
 from ensue.server.settings.tables import (
-    ChannelTable,
     HistoryTable,
     LimitsTable,
-    LinkTable,
     OntologyTable,
+    ServerChannelTable,
+    ServerLinkTable,
     ServerTable,
     TokenTable,
     WebhooksTable,
@@ -57,8 +57,8 @@ def settings(data: Path | None = None, **given: Any) -> Settings:
         history=HistoryTable(**given.pop("history", {})),
         ontology=OntologyTable(**given.pop("ontology", {})),
         webhooks=webhooks,
-        channels=[ChannelTable(**each) for each in given.pop("channels", ())],
-        links=[LinkTable(**each) for each in given.pop("links", ())],
+        channels=[ServerChannelTable(**each) for each in given.pop("channels", ())],
+        links=[ServerLinkTable(**each) for each in given.pop("links", ())],
         server=ServerTable(
             listen=given.pop("listen", "127.0.0.1:0"),
             data=None if data is None else str(data),
@@ -71,7 +71,7 @@ def settings(data: Path | None = None, **given: Any) -> Settings:
 class Live:
     """A server that runs, and a client for it."""
 
-    def __init__(self, process: Process, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, process: ServingProcess, loop: asyncio.AbstractEventLoop) -> None:
         self.process = process
         self.loop = loop
         assert process.address is not None
@@ -109,12 +109,12 @@ class Live:
 def serving(given: Settings) -> Iterator[Live]:
     said: list[str] = []
     loop = asyncio.new_event_loop()
-    begun: list[Process] = []
+    begun: list[ServingProcess] = []
     failure: list[BaseException] = []
     is_begun = threading.Event()
 
     async def main() -> None:
-        process = Process(given, None, said.append)
+        process = ServingProcess(given, None, said.append)
         begun.append(process)
         task = asyncio.create_task(process.run(with_signals=False))
         ready = asyncio.create_task(process.ready())

@@ -14,18 +14,18 @@ import pytest
 
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.history.bounding import bounded_by
+from ensue.history.asking.bounding import bounded_by
 from ensue.library import parse
 from ensue.server.access.rates import Rate
 from ensue.server.access.tokens import Principal
 from ensue.server.api import console
-from ensue.server.api.requests.turns import AT_ONCE, MOST_WAITING, Turns
-from ensue.server.station.entries import EVENT, Entry
-from ensue.server.station.feed import WAITING_BYTES, Wanted
-from ensue.server.station.indexing import MOST_HELD_BYTES, Indexer, Written
+from ensue.server.api.requests.turns import AT_ONCE, MOST_WAITING, QuestionTurns
+from ensue.server.station.entries import EVENT, JournalEntry
+from ensue.server.station.feed import WAITING_BYTES, SubscriberWish
+from ensue.server.station.indexing import MOST_HELD_BYTES, Indexer, WrittenEntries
 from ensue.server.station.line import BusyError
-from ensue.server.station.record.journal import PAGE_BYTES, RUN_BYTES, Journal
-from ensue.server.station.record.known import LONGEST_KEPT, Known
+from ensue.server.station.record.journal import PAGE_BYTES, RUN_BYTES, ServerJournal
+from ensue.server.station.record.known import LONGEST_KEPT, KnownIdentities
 from ensue.server.station.rules.dry_run import dry_run
 from ensue.server.webhooks.addresses import is_allowed, target_of
 from tests.server.live import RULES, Live, reading, serving, settings
@@ -79,7 +79,7 @@ def test_long_subjects_are_not_remembered() -> None:
 
 
 def test_long_ids_and_sources_are_remembered_by_their_digests() -> None:
-    known = Known(1_000)
+    known = KnownIdentities(1_000)
     events = [
         Event.of("A", time=1, id=id_, source=source)
         for id_ in ("a" * 10_000, "a" * 10_001, "a")
@@ -94,10 +94,10 @@ def test_long_ids_and_sources_are_remembered_by_their_digests() -> None:
 
 
 def test_large_events_are_read_and_kept_in_portions(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.db")
+    journal = ServerJournal(tmp_path / "journal.db")
     body = b'{"data":"' + b"x" * 500_000 + b'"}'
     with journal.write():
-        journal.append([Entry(number, EVENT, body) for number in range(1, 41)])
+        journal.append([JournalEntry(number, EVENT, body) for number in range(1, 41)])
     page = journal.page(0, 40)
     rows = journal.ask("SELECT length(body) FROM journal")
     read = page
@@ -111,11 +111,11 @@ def test_large_events_are_read_and_kept_in_portions(tmp_path: Path) -> None:
 
 
 def test_events_wait_for_the_history_in_bounded_bytes(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.db")
+    journal = ServerJournal(tmp_path / "journal.db")
     with History.open("memory:") as history:
         indexer = Indexer(journal, history, 0)
         for number in range(1, 200):
-            indexer.wake(number, Written(number, number, [], 1024 * 1024))
+            indexer.wake(number, WrittenEntries(number, number, [], 1024 * 1024))
         held = sum(each.size for each in indexer._held)
     journal.close()
 
@@ -126,7 +126,7 @@ def test_large_deliveries_wait_for_a_subscriber_in_bounded_bytes() -> None:
     with serving(settings()) as live:
 
         async def subscribed() -> Any:
-            made = await live.station.subscribe(Wanted(frozenset({EVENT})), None)
+            made = await live.station.subscribe(SubscriberWish(frozenset({EVENT})), None)
             live.station.feed.go_live(made)
             return made
 
@@ -217,7 +217,7 @@ def test_questions_wait_for_their_turn_and_too_many_are_told_to_come_again() -> 
         return number
 
     async def story() -> tuple[int, int, list[Any]]:
-        turns = Turns()
+        turns = QuestionTurns()
         asked = [
             asyncio.create_task(turns.take(question, number))
             for number in range(AT_ONCE + MOST_WAITING + 5)

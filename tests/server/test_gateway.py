@@ -14,8 +14,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.federation.conftest import StartServer, server
+from tests.server.api.test_console import CHROMIUM, NEEDS_CHROMIUM, PICTURES
 from tests.server.live import ServerProcess
-from tests.server.test_console import CHROMIUM, NEEDS_CHROMIUM, PICTURES
 from tests.servers.programs import free_port
 
 __all__ = ["server"]

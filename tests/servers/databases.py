@@ -7,74 +7,45 @@ started and removes the folder.
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
-from tests.servers.programs import UNPRIVILEGED, MissingServerError, free_port, program
+from tests.servers.process import Server
+from tests.servers.programs import MissingServerError, program
 
 __all__ = ["PROVIDERS", "Database", "MissingServerError"]
 
 PATIENCE = 60.0
 
 
-@dataclass
-class Database:
+class Database(Server):
     """One server. Subclasses say how it is made, started and spoken to."""
 
-    folder: Path = field(default_factory=Path)
-    port: int = 0
-    process: subprocess.Popen[bytes] | None = None
-    ending: signal.Signals = signal.SIGTERM
-    numbers: count[int] = field(default_factory=lambda: count(1))
+    def __init__(self) -> None:
+        super().__init__()
+        self._numbers = count(1)
 
     def start(self) -> None:
         prepare, _ = self.programs()
-        self.folder = Path(tempfile.mkdtemp(prefix="ensue-server-"))
-        if os.getuid() == 0:
-            shutil.chown(self.folder, UNPRIVILEGED)
-        self.port = free_port()
+        self.make_folder()
         with (self.folder / "log").open("ab") as log:
             command = self.prepare_command(prepare)
-            subprocess.run(command, stdout=log, stderr=log, check=True, user=self._user(), cwd="/")
+            subprocess.run(command, stdout=log, stderr=log, check=True, user=self.user, cwd="/")
         self.resume()
-
-    def stop(self) -> None:
-        self.pause()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def pause(self) -> None:
-        """End the process; what it has stored stays."""
-        if self.process is None:
-            return
-        self.process.send_signal(self.ending)
-        try:
-            self.process.wait(20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
 
     def resume(self) -> None:
         _, serve = self.programs()
-        with (self.folder / "log").open("ab") as log:
-            command = self.serve_command(serve)
-            self.process = subprocess.Popen(
-                command, stdout=log, stderr=log, user=self._user(), cwd="/"
-            )
+        self.start_process(self.serve_command(serve), Path("/"))
         self._wait()
 
     def empty_url(self) -> str:
         """The address of a database that did not exist before."""
-        name = f"history_{next(self.numbers)}"
+        name = f"history_{next(self._numbers)}"
         self.run(f"CREATE DATABASE {name}")
         return self.url(name)
 
@@ -87,13 +58,9 @@ class Database:
                 return self.run("SELECT 1")
             except Exception as error:
                 if ended or time.monotonic() > until:
-                    log = (self.folder / "log").read_text("utf-8", "replace")[-2000:]
-                    raise RuntimeError(f"the server does not answer: {error}\n{log}") from error
+                    problem = f"the server does not answer: {error}\n{self.end_of_log}"
+                    raise RuntimeError(problem) from error
             time.sleep(0.1)
-
-    def _user(self) -> str | None:
-        # A server refuses to be root, and need not be anybody.
-        return UNPRIVILEGED if os.getuid() == 0 else None
 
     def programs(self) -> tuple[str, str]:
         raise NotImplementedError
@@ -111,10 +78,9 @@ class Database:
         raise NotImplementedError
 
 
-@dataclass
 class PostgreSQL(Database):
     # Others are not waited for.
-    ending: signal.Signals = signal.SIGINT
+    ending = signal.SIGINT
 
     def programs(self) -> tuple[str, str]:
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)

@@ -6,30 +6,22 @@ it has stored, for tests of broken links.
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
-import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.servers.programs import UNPRIVILEGED, free_port, program
+from tests.servers.process import Server
+from tests.servers.programs import free_port, program
 
 PATIENCE = 60.0
 
 
-class Broker:
+class Broker(Server):
     """One server. Subclasses say how it is started."""
 
     scheme = ""
     has_started_after = 0.0
-
-    def __init__(self) -> None:
-        self.folder = Path()
-        self.port = 0
-        self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -37,47 +29,19 @@ class Broker:
 
     def start(self) -> None:
         self.command()
-        self.folder = Path(tempfile.mkdtemp(prefix="ensue-server-"))
-        if os.getuid() == 0:
-            shutil.chown(self.folder, UNPRIVILEGED)
-        self.port = free_port()
+        self.make_folder()
         self.prepare()
         self.resume()
 
     def prepare(self) -> None:
         """Write what the server needs into its folder."""
 
-    def stop(self) -> None:
-        self.pause()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def pause(self) -> None:
-        """End the process; what it has stored stays."""
-        if self.process is None:
-            return
-        self.process.terminate()
-        try:
-            self.process.wait(30)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        self.process = None
-
     def resume(self) -> None:
-        with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                self.command(),
-                stdout=log,
-                stderr=log,
-                cwd=self.folder,
-                user=UNPRIVILEGED if os.getuid() == 0 else None,
-                env={**os.environ, **self.environment()},
-            )
+        process = self.start_process(self.command(), self.folder, self.environment())
         until = time.monotonic() + PATIENCE
         while not self.answers():
-            if self.process.poll() is not None or time.monotonic() > until:
-                log_text = (self.folder / "log").read_text("utf-8", "replace")[-2000:]
-                raise RuntimeError(f"`{type(self).__name__}` does not answer\n{log_text}")
+            if process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"`{type(self).__name__}` does not answer\n{self.end_of_log}")
             time.sleep(0.05)
 
     def answers(self) -> bool:

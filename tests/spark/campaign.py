@@ -1,7 +1,7 @@
 """A long hunt for trials and golden cases on which Spark and the definitions differ.
 
     python -m tests.oracle.campaign --engine spark --seconds 600 --start 0
-    python -m tests.oracle.values_campaign --engine spark --start 0 --count 2000
+    python -m tests.oracle.values.campaign --engine spark --start 0 --count 2000
     python -m tests.spark.campaign --seconds 600 --start 0 --kinds related together --ways streamed
     python -m tests.spark.campaign --cases
 

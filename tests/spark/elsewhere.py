@@ -17,12 +17,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
+from tests.servers.programs import skip_as_missing
 
 from .class_archive import quick_start
 from .conftest import HAS_JAVA
+from .streaming.command.processes import ANY_PORT
 from .streaming.cutting import write_pieces
-from .streaming.processes import ANY_PORT
 from .streaming.sensors import LIBRARY, arriving, heartbeat, readings, table
 
 EXECUTORS, CONNECT = "two executors", "connect"
@@ -146,7 +146,7 @@ class Elsewhere:
 
 def run(folder: Path, session: str) -> Elsewhere:
     if not HAS_JAVA:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("Spark needs Java 17")
+        skip_as_missing("Spark needs Java 17")
     (folder / "program.py").write_text(PROGRAM, "utf-8")
     (folder / "batch.cor").write_text(BATCH_RULES, "utf-8")
     (folder / "stream.cor").write_text(LIBRARY, "utf-8")

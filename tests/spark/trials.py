@@ -31,11 +31,13 @@ from ensue.events.columns import is_attribute_column
 from ensue.events.event import Event
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
-from tests.oracle import generator, rare, values_generator, values_model
+from tests.oracle import generator, rare
 from tests.oracle.agreement import observe_oracle, read_events
 from tests.oracle.filters import TooManyError
-from tests.oracle.values_agreement import events_of
-from tests.oracle.values_reading import judge
+from tests.oracle.values import generator as values_generator
+from tests.oracle.values import model as values_model
+from tests.oracle.values.agreement import events_of
+from tests.oracle.values.reading import judge
 
 Members = dict[str, Any]
 RULES_TOGETHER = (6, 10)

@@ -18,8 +18,8 @@ from pydantic import Field
 
 from ensue.assistants.reach import Reach
 from ensue.assistants.texts import PAGES, page
-from ensue.assistants.tools import Given, Rules, Span
-from ensue.assistants.worker import ToolFailure, Worker
+from ensue.assistants.tools import GivenEvents, GivenRules, GivenSpan
+from ensue.assistants.worker import ToolFailure, ToolProcess
 from ensue.version import __version__
 
 INSTRUCTIONS = """\
@@ -52,12 +52,12 @@ READS_ONLY = ToolAnnotations(
 )
 
 
-def assistants_server(reach: Reach) -> tuple[MCPServer[Any], Worker]:
+def assistants_server(reach: Reach) -> tuple[MCPServer[Any], ToolProcess]:
     """A server with all tools and pages, and the worker that its tools run in."""
     server: MCPServer[Any] = MCPServer(
         "ensue", instructions=INSTRUCTIONS, version=__version__, log_level="WARNING"
     )
-    worker = Worker(reach)
+    worker = ToolProcess(reach)
     _add_rules(server, worker)
     _add_events(server, worker)
     for name, (title, description) in PAGES.items():
@@ -73,14 +73,14 @@ def assistants_server(reach: Reach) -> tuple[MCPServer[Any], Worker]:
     return server, worker
 
 
-async def _ask(worker: Worker, tool: str, **arguments: Any) -> dict[str, Any]:
+async def _ask(worker: ToolProcess, tool: str, **arguments: Any) -> dict[str, Any]:
     try:
         return await anyio.to_thread.run_sync(worker.call, tool, arguments)
     except ToolFailure as failure:
         raise ToolError(str(failure)) from None
 
 
-def _add_rules(server: MCPServer[Any], worker: Worker) -> None:
+def _add_rules(server: MCPServer[Any], worker: ToolProcess) -> None:
     @server.tool(title="Check a library", annotations=READS_ONLY)
     async def check(library: Library = None, files: Files = None) -> dict[str, Any]:
         """Check a library: every error and warning with its place, its line and what to write.
@@ -88,7 +88,7 @@ def _add_rules(server: MCPServer[Any], worker: Worker) -> None:
         Also says what its rules keep for each key. Mend errors first: a library with errors does
         not run.
         """
-        return await _ask(worker, "check", rules=Rules(library, files))
+        return await _ask(worker, "check", rules=GivenRules(library, files))
 
     @server.tool(title="Explain a rule", annotations=READS_ONLY)
     async def explain(
@@ -101,7 +101,9 @@ def _add_rules(server: MCPServer[Any], worker: Worker) -> None:
         ] = "text",
     ) -> dict[str, Any]:
         """Explain a rule in words: what it waits for, its ports and clauses, what it puts out."""
-        return await _ask(worker, "explain", rules=Rules(library, files), rule=rule, format=format)
+        return await _ask(
+            worker, "explain", rules=GivenRules(library, files), rule=rule, format=format
+        )
 
     @server.tool(title="Compare two rules", annotations=READS_ONLY)
     async def compare(
@@ -112,7 +114,7 @@ def _add_rules(server: MCPServer[Any], worker: Worker) -> None:
         They are compared by the moments at which they put something out. A shortest sequence of
         events that tells them apart is the witness.
         """
-        rules = Rules(library, files)
+        rules = GivenRules(library, files)
         return await _ask(worker, "compare", rules=rules, first=first, second=second)
 
     @server.tool(title="Run golden cases", annotations=READS_ONLY)
@@ -138,7 +140,7 @@ def _add_rules(server: MCPServer[Any], worker: Worker) -> None:
         return await _ask(worker, "test", cases=cases, files=files, only=only)
 
 
-def _add_events(server: MCPServer[Any], worker: Worker) -> None:
+def _add_events(server: MCPServer[Any], worker: ToolProcess) -> None:
     @server.tool(title="Run a library", annotations=READS_ONLY)
     async def run(
         library: Library = None,
@@ -167,8 +169,8 @@ def _add_events(server: MCPServer[Any], worker: Worker) -> None:
         Events are read in the order of their times. Events that do not fit their type are refused
         and named; the others are run all the same.
         """
-        given = Given(events, events_file, columns)
-        rules = Rules(library, files)
+        given = GivenEvents(events, events_file, columns)
+        rules = GivenRules(library, files)
         return await _ask(worker, "run", rules=rules, given=given, until=until, limit=limit)
 
     @server.tool(title="Find stored events", annotations=READS_ONLY)
@@ -185,7 +187,7 @@ def _add_events(server: MCPServer[Any], worker: Worker) -> None:
         limit: Limit = 100,
     ) -> dict[str, Any]:
         """Find the events of a history that match a filter, by start and then by arrival."""
-        span = Span(since, until)
+        span = GivenSpan(since, until)
         return await _ask(
             worker, "history_find", history=history, filter=filter, span=span, limit=limit
         )
@@ -207,8 +209,8 @@ def _add_events(server: MCPServer[Any], worker: Worker) -> None:
             worker,
             "history_replay",
             history=history,
-            rules=Rules(library, files),
+            rules=GivenRules(library, files),
             filter=filter,
-            span=Span(since, until),
+            span=GivenSpan(since, until),
             limit=limit,
         )

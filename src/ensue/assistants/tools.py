@@ -27,7 +27,7 @@ from ensue.events.cloudevents import decode, encode
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping as ColumnMapping
-from ensue.events.reading import read_events
+from ensue.events.records.reading import read_events
 from ensue.events.times import parse_time
 from ensue.explaining.comparing import answer
 from ensue.explaining.explanation import drawing, explanation
@@ -49,7 +49,7 @@ EXPLAINED_EVENTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class GivenRules:
     """A library: its text, or the paths of its files."""
 
     library: str | None = None
@@ -57,7 +57,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenEvents:
     """Events: a list of CloudEvents, or a file of them with what its columns are."""
 
     events: list[dict[str, Any]] | None = None
@@ -66,7 +66,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class GivenSpan:
     """A stretch of time, in RFC 3339; `until` is the first time that no longer counts."""
 
     since: str | None = None
@@ -91,7 +91,7 @@ def _time(name: str, text: str | None) -> int | None:
 # --- libraries -----------------------------------------------------------------------------------
 
 
-def _source(reach: Reach, rules: Rules) -> Source:
+def _source(reach: Reach, rules: GivenRules) -> Source:
     """The text of a library, as it was given or from its files."""
     library, files = rules.library, rules.files
     if (library is None) == (not files):
@@ -118,7 +118,7 @@ def _ontology(files: tuple[Path, ...]) -> Ontology | None:
     return Ontology.load(*files)
 
 
-def _library(reach: Reach, rules: Rules) -> Library:
+def _library(reach: Reach, rules: GivenRules) -> Library:
     found = quick_findings(_source(reach, rules), _ontology(reach.ontology))
     if found.library is None:
         raise LibraryError(found.diagnostics)
@@ -145,7 +145,7 @@ def _finding(found: Diagnostic) -> Answer:
     }
 
 
-def check(reach: Reach, rules: Rules) -> Answer:
+def check(reach: Reach, rules: GivenRules) -> Answer:
     """All findings about a library, and what its rules keep for each key."""
     seconds = min(5.0, reach.seconds / 3)
     found = all_findings(_source(reach, rules), seconds, _ontology(reach.ontology))
@@ -171,7 +171,7 @@ def _costs(library: Library | None) -> Iterator[str]:
 
 def explain(
     reach: Reach,
-    rules: Rules,
+    rules: GivenRules,
     rule: str,
     format: Literal["text", "json", "mermaid", "dot"],  # noqa: A002
 ) -> Answer:
@@ -185,7 +185,7 @@ def explain(
     return {"text": _cut(text, reach.most_bytes), "rule": rule}
 
 
-def compare(reach: Reach, rules: Rules, first: str, second: str) -> Answer:
+def compare(reach: Reach, rules: GivenRules, first: str, second: str) -> Answer:
     """How two rules stand to each other, with a witness."""
     loaded = _library(reach, rules)
     one, two = _rule(loaded, first), _rule(loaded, second)
@@ -255,8 +255,8 @@ def _require_reach(reach: Reach, case: Case, folder: str) -> None:
 
 def run(
     reach: Reach,
-    rules: Rules,
-    given: Given,
+    rules: GivenRules,
+    given: GivenEvents,
     until: str | None,
     limit: int,
 ) -> Answer:
@@ -275,8 +275,8 @@ def run(
             refused.append(f"event {record.number}: {'; '.join(record.problems)}")
     outputs = loaded.run(read, engine="step" if len(read) < 20_000 else "auto", until=end)
     shown, count = _shown(outputs, rows, reach.most_bytes)
-    made = {each["correlation"] for each in shown}
-    silent = [each for each in loaded.correlations.names if each not in made]
+    putting_out = {each["correlation"] for each in shown}
+    silent = [each for each in loaded.correlations.names if each not in putting_out]
     return {
         "events_read": len(read),
         "refused": refused[:MOST_REFUSED_SHOWN],
@@ -288,7 +288,7 @@ def run(
     }
 
 
-def _records(reach: Reach, library: Library, given: Given) -> Iterator[Event | Rejected]:
+def _records(reach: Reach, library: Library, given: GivenEvents) -> Iterator[Event | Rejected]:
     types = library.checked.types
     if given.events_file is not None:
         path = reach.file(given.events_file, EVENT_BYTES)
@@ -323,7 +323,7 @@ def _reason(run: Run, name: str) -> str:
 # --- histories -----------------------------------------------------------------------------------
 
 
-def history_find(reach: Reach, history: str, filter: str, span: Span, limit: int) -> Answer:  # noqa: A002
+def history_find(reach: Reach, history: str, filter: str, span: GivenSpan, limit: int) -> Answer:  # noqa: A002
     """Stored events that match a filter, by start and then by arrival."""
     from ensue.history import History
 
@@ -337,16 +337,16 @@ def history_find(reach: Reach, history: str, filter: str, span: Span, limit: int
 def history_replay(
     reach: Reach,
     history: str,
-    rules: Rules,
+    rules: GivenRules,
     filter: str | None,  # noqa: A002
-    span: Span,
+    span: GivenSpan,
     limit: int,
 ) -> Answer:
     """What a library or a filter would have given over a span of a history."""
     from ensue.history import History
 
     rows = reach.rows(limit)
-    if filter is not None and rules != Rules():
+    if filter is not None and rules != GivenRules():
         raise UsageError("give a library or `filter`, and not both")
     what = filter if filter is not None else _library(reach, rules)
     with History.open(reach.history(history), ontology=_ontology(reach.ontology)) as store:

@@ -27,7 +27,7 @@ class ToolFailure(Exception):  # noqa: N818 - it is an answer, not a mistake of 
     """A call that could not be answered, in words for a model."""
 
 
-class Worker:
+class ToolProcess:
     """One process at a time; calls wait for each other."""
 
     def __init__(self, reach: Reach) -> None:
@@ -121,7 +121,7 @@ def _answered(tool: Any, reach: Reach, arguments: dict[str, Any]) -> tuple[bool,
 
 
 def _end_with_server() -> None:
-    """A server that is killed ends no tool, which would go on with an answer for no one."""
+    """End this process once the server is gone, since nothing would read its answer."""
     server = multiprocessing.parent_process()
     if server is not None:
         server.join()

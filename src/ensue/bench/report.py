@@ -134,7 +134,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Figures that belong together, in rows of text: others' beside ours, or many of a kind."""
 
     name: str
@@ -153,7 +153,7 @@ class Picture:
     svg: str
 
 
-Finding = Figure | Curve | Table | Picture
+Finding = Figure | Curve | ReportTable | Picture
 
 
 def fitted_slope(points: Sequence[tuple[float, float]]) -> float:
@@ -175,7 +175,7 @@ class Report:
     environment: dict[str, Any]
     figures: list[Figure] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
     def add(self, finding: Finding) -> None:
@@ -184,7 +184,7 @@ class Report:
                 self.figures.append(finding)
             case Curve():
                 self.curves.append(finding)
-            case Table():
+            case ReportTable():
                 self.tables.append(finding)
             case Picture():
                 self.pictures.append(finding)

@@ -52,5 +52,5 @@ def rates(count: int, taken: Sequence[float]) -> list[float]:
 
 
 def ratios(of: Sequence[float], to: Sequence[float]) -> list[float]:
-    """Round by round."""
+    """The quotient of two measurements, for each round."""
     return [one / other for one, other in zip(of, to, strict=True)]

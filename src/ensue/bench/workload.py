@@ -60,7 +60,7 @@ def window_of(keys: int, events_of_a_key: float = 10) -> str:
     return f"within {max(1, round(keys * EVENT_GAP * events_of_a_key / 1000))} ms"
 
 
-class Steps:
+class UserSteps:
     """Steps of many users, as plain columns."""
 
     def __init__(self, count: int, keys: int, seed: int = 1) -> None:
@@ -195,7 +195,7 @@ def sharing_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
 
 
 def windowed_rules(count: int, predicates: Sequence[str], seed: int = 7) -> str:
-    """Those rules, each in a window of one of several lengths."""
+    """As `sharing_rules`, each rule with a window of one of several lengths."""
 
     def story(draw: random.Random, number: int) -> tuple[str, str]:  # noqa: ARG001
         return f"{SHAPES[0]} within {draw.choice(WINDOWS)}", FOUND

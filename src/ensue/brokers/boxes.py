@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ensue.events.event import Event
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.tree import Comparison, Expression, Literal, Name
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.subscriptions import Filter
 from ensue.subscriptions.implying import conjuncts_of
 
@@ -27,8 +28,6 @@ Parts = tuple[str, ...]
 Bounds = tuple[float, float]
 Slots = NDArray[np.intp]
 
-EXACT: Final = 2**53
-"""Below it, whole numbers and doubles are equal in Python exactly where they are in CESQL."""
 MOST_NAMES: Final = 16
 _INFINITY: Final = math.inf
 _ANYTHING: Final = (-_INFINITY, _INFINITY)
@@ -162,7 +161,7 @@ def are_disjoint(one: Expression, other: Expression) -> bool:
 
 
 def _bounds(sign: str, value: Any) -> Bounds | None:
-    if type(value) not in (int, float) or not abs(value) < EXACT:
+    if type(value) not in (int, float) or not abs(value) < EXACT_IN_DOUBLES:
         return None
     match sign:
         case "<" | "<=":
@@ -183,7 +182,9 @@ def _corners_of(witnesses: Sequence[Event], names: set[Parts]) -> Mapping[Parts,
         values = [scope.lookup(name) for scope in scopes]
         if MISSING in values or None in values:
             continue
-        numbers = [each for each in values if type(each) in (int, float) and abs(each) < EXACT]
+        numbers = [
+            each for each in values if type(each) in (int, float) and abs(each) < EXACT_IN_DOUBLES
+        ]
         # What may be cast to any number fits every box, and so does no witness at all.
         found[name] = min(numbers, default=_INFINITY), max(numbers, default=-_INFINITY)
     return found

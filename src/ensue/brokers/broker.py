@@ -17,9 +17,9 @@ from secrets import token_hex
 
 from ensue.brokers.covering import Covering
 from ensue.brokers.forwarding import Changes
-from ensue.brokers.messages import Link, Message, Parted, Published, Said, TakenBack, Topic
-from ensue.brokers.standing import HERE, Standing
-from ensue.brokers.turns import Turns
+from ensue.brokers.messages import BrokerLink, Message, Parted, Published, Said, TakenBack, Topic
+from ensue.brokers.standing import HERE, StandingFilters
+from ensue.brokers.turns import BrokerTurns
 from ensue.brokers.weakening import needs_of, without_concepts
 from ensue.engine.inputs import EventLike, as_event
 from ensue.errors import UsageError
@@ -50,19 +50,19 @@ class Broker:
         self.name = name
         self.id = f"{name}#{token_hex(6)}"
         self.advertised = advertised
-        self.turns = Turns()
+        self.turns = BrokerTurns()
         self._history = history
         self._index = Index(history=history, ontology=ontology)
         self._ontology = ontology
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, BrokerLink] = {}
         self._deliver: dict[str, tuple[Filter, Deliver]] = {}
         self._advertisements: dict[str, Filter] = {}
         self._generation = None if ontology is None else ontology.generation
         self._covering = Covering(ontology)
-        self._asked = Standing(
+        self._asked = StandingFilters(
             self._covering, partial(self._tell, "subscription"), self._may_be_met
         )
-        self._offered = Standing(
+        self._offered = StandingFilters(
             self._covering, partial(self._tell, "advertisement"), lambda *_: self.advertised
         )
         self.turns.first(self._notice_ontology)
@@ -159,7 +159,7 @@ class Broker:
         return list(self._links)
 
     @property
-    def links(self) -> list[Link]:
+    def links(self) -> list[BrokerLink]:
         return list(self._links.values())
 
     def asks(self, neighbour: str) -> list[Filter]:
@@ -174,7 +174,7 @@ class Broker:
         """The advertisements that this broker has sent to a neighbour."""
         return self._offered.said_to(neighbour)
 
-    def connect(self, link: Link) -> None:
+    def connect(self, link: BrokerLink) -> None:
         """Begin to speak over a link. Both ends are connected before either says anything."""
         with self.turn():
             self._links[link.far] = link

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
-from ensue.brokers.boxes import EXACT, Boxes
+from ensue.brokers.boxes import Boxes
 from ensue.brokers.covering import Covering
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -21,6 +21,7 @@ from ensue.lang.expressions.nesting import names_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.tree import Comparison, Expression, Like, Name
 from ensue.lang.expressions.tree import Literal as Constant
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.lang.matching.patterns import shape_of
 from ensue.subscriptions import Filter, Index
 from ensue.subscriptions.implying import conjuncts_of
@@ -32,7 +33,7 @@ FEW = 64
 """As many filters are asked one by one."""
 
 
-class Candidates:
+class CandidateFilters:
     """Filters with their witnesses, in the order in which they were added."""
 
     def __init__(self, covering: Covering) -> None:
@@ -166,7 +167,11 @@ def _values(
 def _kind(value: object) -> Kind:
     if isinstance(value, str):
         return "text"
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < EXACT:
+    if (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and abs(value) < EXACT_IN_DOUBLES
+    ):
         return "number"
     return "other"
 

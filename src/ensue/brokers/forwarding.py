@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ensue.brokers.candidates import Candidates
+from ensue.brokers.candidates import CandidateFilters
 from ensue.brokers.covering import Covering
 from ensue.subscriptions import Filter
 
@@ -42,7 +42,7 @@ class Forwarding:
 
     def __init__(self, covering: Covering) -> None:
         self._covers = covering.surely_covers
-        self._candidates = Candidates(covering)
+        self._candidates = CandidateFilters(covering)
         self._behind: dict[Filter, dict[Filter, None]] = {}
         self._cover: dict[Filter, Filter] = {}
 

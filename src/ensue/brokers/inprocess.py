@@ -10,7 +10,7 @@ from ensue.brokers.messages import Message, Parted
 from ensue.errors import UsageError
 
 
-class InProcessLink(InnerEnd):
+class InProcessBrokerLink(InnerEnd):
     """The near end of a link: what it is given waits in the turns that both brokers share."""
 
     def __init__(self, near: Broker, far: Broker) -> None:
@@ -50,7 +50,7 @@ def link(one: Broker, other: Broker) -> None:
         one.turns.join(other.turns)
         for each in more:
             each.turns = one.turns
-        ends = [(one, InProcessLink(one, other)), (other, InProcessLink(other, one))]
+        ends = [(one, InProcessBrokerLink(one, other)), (other, InProcessBrokerLink(other, one))]
         for broker, end in ends:
             broker.connect(end)
         tell_all(one)
@@ -67,5 +67,5 @@ def unlink(one: Broker, other: Broker) -> None:
         tell_all(other)
 
 
-def _ends(broker: Broker) -> list[InProcessLink]:
-    return [each for each in broker.links if isinstance(each, InProcessLink)]
+def _ends(broker: Broker) -> list[InProcessBrokerLink]:
+    return [each for each in broker.links if isinstance(each, InProcessBrokerLink)]

@@ -10,24 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from ensue.brokers.messages import Link
+from ensue.brokers.messages import BrokerLink
 
 
-class Member(Protocol):
+class MemberBroker(Protocol):
     """What is asked of a broker here."""
 
     @property
     def id(self) -> str: ...
 
     @property
-    def links(self) -> list[Link]: ...
+    def links(self) -> list[BrokerLink]: ...
 
 
 class InnerEnd:
     """An end of a link to a broker of this process."""
 
     @property
-    def target(self) -> Member:
+    def target(self) -> MemberBroker:
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class OuterEnd:
         raise NotImplementedError
 
 
-def brokers_of_process(broker: Member) -> list[Member]:
+def brokers_of_process(broker: MemberBroker) -> list[MemberBroker]:
     """All brokers that are linked to this one within the process, itself first."""
     found, waiting = {broker.id: broker}, [broker]
     while waiting:
@@ -55,7 +55,7 @@ def brokers_of_process(broker: Member) -> list[Member]:
     return list(found.values())
 
 
-def all_brokers(broker: Member, without: object = None) -> set[str]:
+def all_brokers(broker: MemberBroker, without: object = None) -> set[str]:
     """The ids of all brokers of the tree, those behind one link to another process left out."""
     near = brokers_of_process(broker)
     ids = {each.id for each in near}
@@ -66,7 +66,7 @@ def all_brokers(broker: Member, without: object = None) -> set[str]:
     return ids
 
 
-def tell_all(broker: Member) -> None:
+def tell_all(broker: MemberBroker) -> None:
     """Tell each neighbour in another process which brokers are on this side of its link."""
     for each in brokers_of_process(broker):
         for end in each.links:

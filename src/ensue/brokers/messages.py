@@ -40,7 +40,7 @@ class Parted:
 Message = Said | TakenBack | Published | Parted
 
 
-class Link(Protocol):
+class BrokerLink(Protocol):
     """The near end of a connection to one other broker. It keeps the order of messages."""
 
     @property

@@ -20,7 +20,7 @@ Tell = Callable[[str, Changes], None]
 Gate = Callable[[str, Filter], bool]
 
 
-class Standing:
+class StandingFilters:
     """`gate(far, filter)` may hold a filter back from a link; `tell` sends what has changed."""
 
     def __init__(self, covering: Covering, tell: Tell, gate: Gate) -> None:

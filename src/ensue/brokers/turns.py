@@ -1,9 +1,9 @@
 """One thing at a time among brokers of one process.
 
-Brokers that are linked in a process share one `Turns`: a lock, and a queue of what they say to each
-other. A call from outside (a publication, a subscription) takes the lock, and before
-giving it back sees to it that the queue is empty. So messages keep their order, no broker is
-entered twice, and a long chain of brokers costs no stack.
+Brokers that are linked in a process share one `BrokerTurns`: a lock, and a queue of what they say
+to each other. A call from outside (a publication, a subscription) takes the lock, and before giving
+it back sees to it that the queue is empty. So messages keep their order, no broker is entered
+twice, and a long chain of brokers costs no stack.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threading import RLock
 
 
-class Turns:
+class BrokerTurns:
     """Work that waits, and the lock under which it is done."""
 
     def __init__(self) -> None:
@@ -29,8 +29,8 @@ class Turns:
         """Have something done at the beginning of every turn."""
         self._first.append(look)
 
-    def join(self, other: Turns) -> None:
-        """Take over the checks that another `Turns` makes before each turn."""
+    def join(self, other: BrokerTurns) -> None:
+        """Take over the checks that another `BrokerTurns` makes before each turn."""
         self._first += other._first
 
     def post(self, work: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from ensue.lang.expressions.nesting import parts_of
+from ensue.lang.expressions.nesting import nodes_in, parts_of
 from ensue.lang.expressions.tree import (
     BoundTerm,
     ConceptTerm,
@@ -99,10 +99,4 @@ def _is_temporal(expression: Expression) -> bool:
 
 
 def _has(expression: Expression, kinds: Kinds) -> bool:
-    waiting = [expression]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, kinds):
-            return True
-        waiting.extend(parts_of(current))
-    return False
+    return any(isinstance(each, kinds) for each in nodes_in(expression))

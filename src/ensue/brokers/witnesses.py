@@ -15,7 +15,7 @@ from typing import Any
 
 from ensue.events.event import Event
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.nesting import names_in, parts_of
+from ensue.lang.expressions.nesting import names_in, nodes_in, parts_of
 from ensue.lang.expressions.tree import (
     Comparison,
     Exists,
@@ -25,6 +25,7 @@ from ensue.lang.expressions.tree import (
     Literal,
     Name,
 )
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.subscriptions import Filter
 from ensue.subscriptions.covering import counterexample
 
@@ -118,13 +119,10 @@ def _with(event: Event, name: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 
 def _around(expression: Expression) -> Iterator[float]:
-    """The numbers of an expression, and those next to them."""
-    waiting = [expression]
-    while waiting:
-        current = waiting.pop()
-        waiting.extend(parts_of(current))
-        if isinstance(current, Literal) and type(current.value) in (int, float):
-            number: Any = current.value
-            if math.isfinite(number) and abs(number) < 2**53:
+    """The numbers in an expression, and for each the numbers next to it."""
+    for node in nodes_in(expression):
+        if isinstance(node, Literal) and type(node.value) in (int, float):
+            number: Any = node.value
+            if math.isfinite(number) and abs(number) < EXACT_IN_DOUBLES:
                 yield from (number, number - 1, number + 1)
                 yield from (math.nextafter(number, -math.inf), math.nextafter(number, math.inf))

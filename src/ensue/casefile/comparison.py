@@ -18,12 +18,12 @@ from ensue.errors import EventError, LibraryError, UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
-from ensue.events.reading import read_inputs
+from ensue.events.records.reading import read_inputs
 from ensue.events.sources import open_inputs
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wanted import types_read
 from ensue.lang.diagnostics import Diagnostic
-from ensue.lang.expressions.binding import Binding
-from ensue.lang.matching.wanted import types_read
+from ensue.lang.expressions.binding import BindingOntology
 from ensue.library import Library, load, parse
 
 MOST_EXPLAINED = 3
@@ -35,7 +35,7 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """A line of a comparison: what was expected and what came; None where one side has nothing."""
 
     expected: str | None
@@ -48,7 +48,7 @@ class Difference:
     """`notes` say what the rows do not: why an event was refused, the message of a finding."""
 
     what: str
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     notes: tuple[str, ...] = ()
 
 
@@ -62,7 +62,9 @@ class CaseResult:
         return not self.differences
 
 
-def run_case(case: Case, engine: str = "auto", ontology: Binding | None = None) -> CaseResult:
+def run_case(
+    case: Case, engine: str = "auto", ontology: BindingOntology | None = None
+) -> CaseResult:
     """Run a case; its library may ask the ontology.
 
     Raises `UsageError` if there is no such engine; all else is in the result.
@@ -78,7 +80,9 @@ def run_case(case: Case, engine: str = "auto", ontology: Binding | None = None) 
     return CaseResult(case, tuple(each for each in differences if each is not None))
 
 
-def _load(case: Case, ontology: Binding | None) -> tuple[Library | None, Sequence[Diagnostic]]:
+def _load(
+    case: Case, ontology: BindingOntology | None
+) -> tuple[Library | None, Sequence[Diagnostic]]:
     try:
         if isinstance(case.library, str):
             library = parse(case.library, name=case.name, ontology=ontology)
@@ -106,7 +110,11 @@ def _compare_run(case: Case, library: Library, engine: str) -> list[Difference |
         accepted, refused = case_events(case, library.checked.types)
     except UsageError as error:
         # A recorded file whose columns do not make events.
-        return [Difference("events", (Row(None, "none that could be read", False),), (str(error),))]
+        return [
+            Difference(
+                "events", (ComparisonRow(None, "none that could be read", False),), (str(error),)
+            )
+        ]
     run = Run(library.checked, engine, case.lateness or 0)
     outputs = list(run_bounded(run, accepted, sort=case.lateness is None, until=case.until))
     expected = case.expected
@@ -191,8 +199,8 @@ def why_nothing_came(
         notes.append(
             f"the clock stands at the last event: `until = {latest:g}` lets it go on to the timer"
         )
-    made = {output.extensions.get("correlation") for output in outputs}
-    silent = [each.name for each in library.correlations if each.name not in made]
+    fired = {output.extensions.get("correlation") for output in outputs}
+    silent = [each.name for each in library.correlations if each.name not in fired]
     if not silent or len(events) > MOST_EVENTS_EXPLAINED:
         return tuple(notes)
     run = Run(library.checked, "reference", case.lateness or 0, explain=True)
@@ -205,7 +213,9 @@ def why_nothing_came(
     return tuple(notes)
 
 
-def _difference(what: str, rows: Sequence[Row], notes: tuple[str, ...] = ()) -> Difference | None:
+def _difference(
+    what: str, rows: Sequence[ComparisonRow], notes: tuple[str, ...] = ()
+) -> Difference | None:
     if all(row.same for row in rows):
         return None
     return Difference(what, tuple(rows), notes)
@@ -217,12 +227,12 @@ def compare(
     is_met: Callable[[Wanted, Found], bool],
     show_expected: Callable[[Wanted], str],
     show_found: Callable[[Wanted | None, Found], str],
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """Both sequences side by side, equal things beside each other as far as their order allows.
 
     `show_found` is told beside what it stands, so that both are shown with the same fields.
     """
-    rows: list[Row] = []
+    rows: list[ComparisonRow] = []
     wanted_done = found_done = 0
     for wanted_at, found_at in [
         *_aligned(expected, found, is_met),
@@ -233,7 +243,7 @@ def compare(
         for place in range(max(len(left), len(right))):
             wanted = left[place] if place < len(left) else None
             rows.append(
-                Row(
+                ComparisonRow(
                     None if wanted is None else show_expected(wanted),
                     show_found(wanted, right[place]) if place < len(right) else None,
                     same=False,
@@ -241,7 +251,9 @@ def compare(
             )
         if wanted_at < len(expected):
             wanted = expected[wanted_at]
-            rows.append(Row(show_expected(wanted), show_found(wanted, found[found_at]), same=True))
+            rows.append(
+                ComparisonRow(show_expected(wanted), show_found(wanted, found[found_at]), same=True)
+            )
         wanted_done, found_done = wanted_at + 1, found_at + 1
     return rows
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from ensue.casefile.comparison import CaseResult, Difference, Row
+from ensue.casefile.comparison import CaseResult, ComparisonRow, Difference
 
 SAME, DIFFERENT, MISSING, EXTRA = "  ", "! ", "- ", "+ "
 """The margin of a row: both sides agree, both differ, nothing came, something came unasked."""
@@ -42,7 +42,7 @@ def _render_difference(difference: Difference, width: int) -> Iterator[str]:
         yield from (f"  {line}" for line in note.splitlines())
 
 
-def _side_by_side(rows: Sequence[Row], left: int) -> Iterator[str]:
+def _side_by_side(rows: Sequence[ComparisonRow], left: int) -> Iterator[str]:
     for row in _shortened(rows):
         if isinstance(row, str):
             yield f"  {row}"
@@ -51,7 +51,7 @@ def _side_by_side(rows: Sequence[Row], left: int) -> Iterator[str]:
         yield line.rstrip()
 
 
-def _stacked(rows: Sequence[Row]) -> Iterator[str]:
+def _stacked(rows: Sequence[ComparisonRow]) -> Iterator[str]:
     for row in _shortened(rows):
         if isinstance(row, str):
             yield f"  {row}"
@@ -62,7 +62,7 @@ def _stacked(rows: Sequence[Row]) -> Iterator[str]:
             yield f"  got       {row.got or _NOTHING}"
 
 
-def _margin(row: Row) -> str:
+def _margin(row: ComparisonRow) -> str:
     if row.same:
         return SAME
     if row.got is None:
@@ -70,9 +70,9 @@ def _margin(row: Row) -> str:
     return EXTRA if row.expected is None else DIFFERENT
 
 
-def _shortened(rows: Sequence[Row]) -> Iterator[Row | str]:
+def _shortened(rows: Sequence[ComparisonRow]) -> Iterator[ComparisonRow | str]:
     """Rows that agree are only there for orientation: a long stretch of them is cut."""
-    stretch: list[Row] = []
+    stretch: list[ComparisonRow] = []
     for row in [*rows, None]:
         if row is not None and row.same:
             stretch.append(row)

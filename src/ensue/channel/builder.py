@@ -18,7 +18,7 @@ from ensue.channel.channel import Channel
 from ensue.channel.delivery.receiver import Failure, Receiver
 from ensue.channel.dispatch.dispatcher import Dispatcher
 from ensue.channel.lookup.lookup import Lookup
-from ensue.channel.parts import Parts
+from ensue.channel.parts import ChannelParts
 from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow, Quality, Reason
 from ensue.channel.timing.clock import Clock, WallClock
 from ensue.configuration.secrets import secret_in
@@ -129,7 +129,7 @@ class Builder:
     def done(self) -> Channel:
         real_time = self._new_real_time()
         channel = Channel(
-            Parts(
+            ChannelParts(
                 self._name,
                 self._clock or WallClock(real_time),
                 self._new_lookup(),

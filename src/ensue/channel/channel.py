@@ -26,8 +26,8 @@ from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver
 from ensue.channel.figures.counts import ChannelCounts
 from ensue.channel.figures.values import Figures
 from ensue.channel.lookup.interests import interests
-from ensue.channel.lookup.wants import Want, Wants
-from ensue.channel.parts import Parts
+from ensue.channel.lookup.wants import EventWant, Wants
+from ensue.channel.parts import ChannelParts
 from ensue.channel.policies import Quality
 from ensue.channel.suppliers import SupplierAdmin
 from ensue.channel.timing.clock import DurationLike, WallClock, microseconds_in
@@ -46,7 +46,7 @@ log = logging.getLogger("ensue.channel")
 class Channel:
     """Created by `ensue.channel.build(...)`. Close it when done, or use it in a `with` block."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ChannelParts) -> None:
         self.name = parts.name
         self.clock = parts.clock
         self.lookup = parts.lookup
@@ -254,7 +254,7 @@ class Channel:
         """Compute the look-up for a kind of event before the first one comes."""
         self.lookup.prepare(type_, source)
 
-    def local_wants(self) -> Iterable[Want]:
+    def local_wants(self) -> Iterable[EventWant]:
         """The wants of this channel's consumers, by type, source and predicate."""
         for consumer in self.consumers:
             if consumer.state != "disconnected":

@@ -123,7 +123,7 @@ class Consumer:
         return self._timer("deadline", period, name)
 
     def resume(self) -> None:
-        """End a suspension."""
+        """Let a suspended consumer receive events again."""
         self._receiver.resume()
 
     def disconnect(self) -> int:

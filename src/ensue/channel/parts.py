@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Parts:
+class ChannelParts:
     """A part that was left out is refused with a message when it is asked for."""
 
     name: str

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uuid import uuid4
 
 from ensue.channel.callbacks import logging_errors
-from ensue.channel.figures.values import Tally
+from ensue.channel.figures.values import AtomicCounter
 from ensue.channel.timing.clock import Clock
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -57,8 +57,8 @@ class Supplier:
         self.name = name
         self.publishes = publishes
         self.source = source
-        self._unwanted = Tally()
-        self._pushed = Tally()
+        self._unwanted = AtomicCounter()
+        self._pushed = AtomicCounter()
         self._admin = admin
         self._channel = channel
         self._on_demand = on_demand and logging_errors(on_demand, f"on_demand of {name}")

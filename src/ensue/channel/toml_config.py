@@ -1,8 +1,8 @@
 """A channel described in TOML: the tables and keys that a file may contain, and their types.
 
-In comes the path of a file; out comes a `Config` with the keys that the file sets. Unknown tables
-and keys, and values of a wrong type, are refused here. What the values mean, and which of them go
-together, is decided in `builder` and in `policies`, as for values given in code.
+In comes the path of a file; out comes a `ChannelConfig` with the keys that the file sets. Unknown
+tables and keys, and values of a wrong type, are refused here. What the values mean, and which of
+them go together, is decided in `builder` and in `policies`, as for values given in code.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ensue.configuration.toml import read_settings_file
 from ensue.errors import UsageError
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ConfigTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def given(self) -> dict[str, Any]:
         """The keys that the file sets, with their values."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: value for name, value in values.items() if value is not msgspec.UNSET}
 
 
-class ChannelTable(Table, frozen=True):
+class ChannelTable(ConfigTable, frozen=True):
     configuration: str = "full"
     name: str | msgspec.UnsetType = msgspec.UNSET
     library: str | list[str] | msgspec.UnsetType = msgspec.UNSET
@@ -33,13 +33,13 @@ class ChannelTable(Table, frozen=True):
     timeouts: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class DispatchingTable(Table, frozen=True):
+class DispatchingTable(ConfigTable, frozen=True):
     strategy: str | msgspec.UnsetType = msgspec.UNSET
     threads: int | msgspec.UnsetType = msgspec.UNSET
     real_time: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class ConsumersTable(Table, frozen=True):
+class ConsumersTable(ConfigTable, frozen=True):
     priority: int | msgspec.UnsetType = msgspec.UNSET
     sub_priority: int | msgspec.UnsetType = msgspec.UNSET
     capacity: int | msgspec.UnsetType = msgspec.UNSET
@@ -51,7 +51,7 @@ class ConsumersTable(Table, frozen=True):
     failures: int | msgspec.UnsetType = msgspec.UNSET
 
 
-class LinkEndTable(Table, frozen=True, kw_only=True):
+class LinkEndTable(ConfigTable, frozen=True, kw_only=True):
     """Options of both ends of a link: how much it keeps, and which peers are accepted."""
 
     buffer: int | msgspec.UnsetType = msgspec.UNSET
@@ -80,7 +80,7 @@ class LinkTable(LinkEndTable, frozen=True, kw_only=True):
     longest_backoff: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Config(Table, frozen=True):
+class ChannelConfig(ConfigTable, frozen=True):
     """All tables of a file."""
 
     channel: ChannelTable = ChannelTable()
@@ -90,7 +90,7 @@ class Config(Table, frozen=True):
     link: list[LinkTable] = []
 
 
-TABLES: dict[str, type[Table]] = {
+TABLES: dict[str, type[ConfigTable]] = {
     "channel": ChannelTable,
     "dispatching": DispatchingTable,
     "consumers": ConsumersTable,
@@ -99,13 +99,13 @@ TABLES: dict[str, type[Table]] = {
 }
 
 
-def read(path: str | PathLike[str]) -> Config:
+def read(path: str | PathLike[str]) -> ChannelConfig:
     """The tables of a file, checked for names and types."""
     place = Path(path)
     tables = read_settings_file(place, "give the TOML file of a channel").tables
     _refuse_unknown(tables, place)
     try:
-        return msgspec.convert(tables, Config)
+        return msgspec.convert(tables, ChannelConfig)
     except msgspec.ValidationError as error:
         raise UsageError(f"`{place}`: {_in_our_words(str(error))}") from None
 

@@ -1,7 +1,7 @@
 """Records that a run has refused, and events that came too late.
 
 Both are counted, named on the standard error as far as a person can take it in, and kept in a file
-if there is one, as `ensue.events.dead_letters` writes them.
+if there is one, as `ensue.events.records.dead_letters` writes them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ensue.cli.hints import looks_like_an_object
 from ensue.cli.terminal import listed, say
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
-from ensue.events.dead_letters import dead_letter
 from ensue.events.event import Event, Rejected
-from ensue.events.files.whole_file import WholeFile
+from ensue.events.files.output.whole_file import WholeFile
+from ensue.events.records.dead_letters import dead_letter
 from ensue.events.sources import STDIN
 
 MOST_NAMED = 20

@@ -22,8 +22,8 @@ from ensue.events.event import Event
 from ensue.events.nesting import value_at
 from ensue.events.types import ValueType
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.wanted import types_read, unusable_keys
 from ensue.lang.diagnostics import close_match, did_you_mean
-from ensue.lang.matching.wanted import types_read, unusable_keys
 
 
 @dataclass

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ensue.cli.asides import RefusedRecords
 from ensue.cli.hints import SeenEvents
-from ensue.cli.outputs import Outputs
-from ensue.cli.progress import Progress
+from ensue.cli.outputs import OutputWriter
+from ensue.cli.progress import ProgressDisplay
 from ensue.cli.start.process import load_pyarrow, loading
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
@@ -72,7 +72,7 @@ def _unpacked_size(each: Input, most: int) -> int:
 
 
 def _size_in_columns(each: Input, most: int) -> int:
-    from ensue.events.parquet import open_parquet, parquet_batches
+    from ensue.events.records.parquet import open_parquet, parquet_batches
 
     size = 0
     with ExitStack() as stack:
@@ -97,10 +97,10 @@ class ColumnRun:
         library: CheckedLibrary,
         inputs: Sequence[Input],
         mapping: Mapping,
-        outputs: Outputs,
+        outputs: OutputWriter,
         refused: RefusedRecords,
         strict: bool,
-        bars: Progress,
+        bars: ProgressDisplay,
         max_jump: float,
     ) -> None:
         self._library = library

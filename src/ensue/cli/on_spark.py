@@ -28,8 +28,8 @@ from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say
 from ensue.engine.run import Run
 from ensue.engine.timing.jumps import AUTO, UNBOUNDED
 from ensue.errors import UsageError
-from ensue.events.files.endings import format_of
-from ensue.events.files.whole_file import WholeFile
+from ensue.events.files.output.endings import format_of
+from ensue.events.files.output.whole_file import WholeFile
 from ensue.events.mapping import Mapping
 from ensue.events.sources import LINES, STDIN, Input, open_inputs
 from ensue.events.sources.contents import COMPRESSIONS, Given, check_cells, format_of_ending
@@ -213,19 +213,20 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
 
 
 def _run_on_executors(asked: FilesOnSpark) -> None:
-    from ensue.spark.batch.file_outputs import taken
-    from ensue.spark.batch.files import FileRun
-    from ensue.spark.batch.inputs import Reading
-    from ensue.spark.session import SHORT_LIVED, open_session
+    from ensue.spark.session import SHORT_LIVED, session_beside
 
     files = asked.given
     format_ = asked.format or _common_format(asked.paths, files)
     check_cells(files, [format_])
     if asked.out is not None and asked.writes_folder and asked.out.exists():
+        from ensue.spark.batch.file_outputs import taken
+
         raise taken(str(asked.out))
     # Where workers open the files, Java has little to do.
-    spark = open_session(SHORT_LIVED if _are_here(asked.paths) else None)
-    given = spark, asked.library, asked.paths, format_, asked.until, asked.correlation
+    with session_beside(SHORT_LIVED if _are_here(asked.paths) else None) as spark:
+        from ensue.spark.batch.files import FileRun
+        from ensue.spark.batch.inputs import Reading
+    given = spark.result(), asked.library, asked.paths, format_, asked.until, asked.correlation
     reading = Reading(asked.mapping, files.delimiter, header=files.header)
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
@@ -269,7 +270,7 @@ def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
     import pyarrow as pa
 
     from ensue.engine.batch.output.schema import output_schema
-    from ensue.events.files.writing import TableFile
+    from ensue.events.files.output.tables import TableFile
 
     checked = asked.library.checked
     chosen = [each for each in checked.correlations if asked.correlation in (None, each.name)]

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.events.files.endings import FORMATS, format_of
-from ensue.events.files.whole_file import WholeFile
+from ensue.events.files.output.endings import FORMATS, format_of
+from ensue.events.files.output.whole_file import WholeFile
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def refuse_other_formats(path: Path | None) -> None:
         )
 
 
-class Outputs:
+class OutputWriter:
     """What a run puts out. Ends well by `finish`; whatever else ends it leaves the old file."""
 
     def __init__(
@@ -183,7 +183,7 @@ class Outputs:
 
     def _write_waiting(self) -> None:
         if self._waiting:
-            from ensue.engine.batch.output.event_tables import events_table
+            from ensue.engine.batch.output.schema import events_table
 
             rows = events_table(self._waiting, self._library.types, self.columns)
             self._table_file.add(rows)
@@ -192,7 +192,7 @@ class Outputs:
     @property
     def _table_file(self) -> Any:
         if self._tables is None:
-            from ensue.events.files.writing import TableFile
+            from ensue.events.files.output.tables import TableFile
 
             assert self._path is not None
             self._tables = TableFile(self._path, self.columns.schema)

@@ -15,7 +15,7 @@ from ensue.cli.terminal import counted, say, show, width
 from ensue.errors import UsageError
 from ensue.events.cloudevents import write_json
 from ensue.events.event import Event
-from ensue.events.reading import read_events
+from ensue.events.records.reading import read_events
 from ensue.events.sources import open_inputs
 from ensue.lang.derived.relating import has_timeout
 from ensue.lang.printer import print_filter
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ensue.federation.placement import PlacedRule, Placement
-    from ensue.federation.placement.planning import Part
+    from ensue.federation.placement.planning.placement import SitePart
     from ensue.federation.placement.simulating import Crossed
 
 
@@ -74,7 +74,7 @@ def _rows(rule: PlacedRule) -> Iterator[tuple[str, str]]:
         yield site, travelling(rule, part)
 
 
-def travelling(rule: PlacedRule, part: Part) -> str:
+def travelling(rule: PlacedRule, part: SitePart) -> str:
     """What one site sends to the home of a rule, and when, or why at once."""
     ports = ", ".join(part.ports)
     whole = [port for port in part.ports if rule.fields[port] is None]

@@ -24,7 +24,7 @@ _EVENTS_A_STEP = 256
 
 
 @dataclass
-class Progress:
+class ProgressDisplay:
     """`reading` is for readers of files to call; `running` watches events on their way through,
     and `counted` is told how many events were run, and how many outputs there are."""
 
@@ -52,9 +52,9 @@ class Progress:
 
 
 @contextmanager
-def progress_bars(outputs_on_screen: bool) -> Iterator[Progress]:
+def progress_bars(outputs_on_screen: bool) -> Iterator[ProgressDisplay]:
     if not sys.stderr.isatty() or (outputs_on_screen and sys.stdout.isatty()):
-        yield Progress()
+        yield ProgressDisplay()
         return
     from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -73,4 +73,4 @@ def progress_bars(outputs_on_screen: bool) -> Iterator[Progress]:
         def reading(done: int, total: int | None) -> None:
             bars.update(task, completed=done, total=total)
 
-        yield Progress(reading, bars, task, monotonic())
+        yield ProgressDisplay(reading, bars, task, monotonic())

@@ -1,7 +1,8 @@
 """A run event by event, and the summary that every run ends with.
 
-Events and refused records come in, in the order in which they are read; outputs go to `Outputs`.
-Without a lateness the input is read whole and put in the order of its times; with one it streams.
+Events and refused records come in, in the order in which they are read; outputs go to
+`OutputWriter`. Without a lateness the input is read whole and put in the order of its times; with
+one it streams.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from pathlib import Path
 
 from ensue.cli import hints
 from ensue.cli.asides import LateEvents, RefusedRecords
-from ensue.cli.outputs import Outputs
-from ensue.cli.progress import Progress
+from ensue.cli.outputs import OutputWriter
+from ensue.cli.progress import ProgressDisplay
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.terminal import counted, say
 from ensue.engine.counts import Counts
@@ -35,7 +36,7 @@ MOST_TIMERS_AT_ONCE = 1000
 """How many timers fire between two looks for the next event, or the end."""
 
 
-class Running:
+class EventRun:
     """A run with its outputs, its refused records and its late events."""
 
     def __init__(
@@ -43,7 +44,7 @@ class Running:
         run: Run,
         refused: RefusedRecords,
         late: LateEvents,
-        outputs: Outputs,
+        outputs: OutputWriter,
         is_live: bool,
         by_wall_clock: bool,
         strict: bool,
@@ -66,7 +67,7 @@ class Running:
         return self.run.counts
 
     def feed(
-        self, records: Iterator[Event | Rejected | None], in_order: bool, bars: Progress
+        self, records: Iterator[Event | Rejected | None], in_order: bool, bars: ProgressDisplay
     ) -> bool:
         """Read everything; False if a refused record has stopped it."""
         if in_order:
@@ -168,7 +169,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Report:
+class RunReport:
     """What there is to tell of a run that has ended."""
 
     library: Library
@@ -176,7 +177,7 @@ class Report:
     seen: hints.SeenEvents
     latest: int | None
     refused: RefusedRecords
-    outputs: Outputs
+    outputs: OutputWriter
     late: LateEvents | None = None
     explained: Run | None = None
     only: str | None = None

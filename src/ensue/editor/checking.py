@@ -20,7 +20,7 @@ from ensue.lang.source import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedFile:
     """`all` are the findings over the whole library."""
 
     all: Findings
@@ -37,17 +37,17 @@ def source_of(project: Project, path: Path, instead: Mapping[Path, str] | None =
     return Source(tuple(files) or ((str(path), ""),))
 
 
-def check_file(project: Project, path: Path, seconds: float | None = None) -> Checked:
+def check_file(project: Project, path: Path, seconds: float | None = None) -> CheckedFile:
     """What is to be said about a file; with `seconds` the analyses are run too, for so long."""
     return checked(source_of(project, path), path, project.knowledge.ontology(), seconds)
 
 
-def checked(source: Source, path: Path, ontology: Any, seconds: float | None = None) -> Checked:
+def checked(source: Source, path: Path, ontology: Any, seconds: float | None = None) -> CheckedFile:
     if sum(len(text) for _, text in source.files) > DEFAULT_LIMITS.bytes:
         seconds = None
     found = _quick(source, ontology) if seconds is None else all_findings(source, seconds, ontology)
     own = tuple(each for each in found.diagnostics if each.file == str(path))
-    return Checked(found, own)
+    return CheckedFile(found, own)
 
 
 @lru_cache(maxsize=16)

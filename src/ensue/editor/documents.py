@@ -15,8 +15,8 @@ from functools import cached_property, lru_cache
 
 from lark import Tree
 
-from ensue.editor.mentions import Mention, Outline, outlines
-from ensue.editor.reading import COMMENT, UNKNOWN, Reading, Word, read
+from ensue.editor.mentions import DefinitionOutline, Mention, outlines
+from ensue.editor.reading import COMMENT, UNKNOWN, TextReading, Word, read
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parsing import cutting
 from ensue.lang.parsing.cutting import Piece
@@ -33,19 +33,19 @@ class Definition:
 
     start: int
     end: int
-    reading: Reading
-    outlines: tuple[Outline, ...]
+    reading: TextReading
+    outlines: tuple[DefinitionOutline, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundMention:
     """A mention at its place in the file, with the outline of the definition that holds it."""
 
     mention: Mention
     start: int
     end: int
     definition: Definition
-    outline: Outline
+    outline: DefinitionOutline
 
 
 class Document:
@@ -71,7 +71,7 @@ class Document:
         text = self.text[start:end]
         if text.strip():
             words = tuple(_loose_words(text))
-            yield Definition(start, end, Reading(Tree("library", []), words, False), ())
+            yield Definition(start, end, TextReading(Tree("library", []), words, False), ())
 
     def _read(self) -> Iterator[Definition]:
         nesting = DEFAULT_LIMITS.nesting
@@ -97,10 +97,10 @@ class Document:
         return Definition(piece.start, piece.end, reading, found)
 
     @cached_property
-    def found(self) -> tuple[Found, ...]:
+    def found(self) -> tuple[FoundMention, ...]:
         """All mentions, from top to bottom."""
         every = [
-            Found(each, start + each.start, start + each.end, definition, outline)
+            FoundMention(each, start + each.start, start + each.end, definition, outline)
             for definition in self.definitions
             for start in (definition.start,)
             for outline in definition.outlines
@@ -109,21 +109,10 @@ class Document:
         ]
         return tuple(sorted(every, key=lambda each: each.start))
 
-    def found_at(self, offset: int) -> Found | None:
+    def found_at(self, offset: int) -> FoundMention | None:
         """The mention at a place, or just before it; a short one wins over one around it."""
         near = [each for each in self.found if each.start <= offset <= each.end]
         return min(near, key=lambda each: (offset == each.end, each.end - each.start), default=None)
-
-    def outline_at(self, offset: int) -> tuple[Definition, Outline] | None:
-        for definition in self.definitions:
-            if definition.start <= offset <= definition.end:
-                last = None
-                for outline in definition.outlines:
-                    if last is None or definition.start + outline.start <= offset:
-                        last = outline
-                if last is not None:
-                    return definition, last
-        return None
 
     def words(self) -> Iterator[Word]:
         """Words and comments at their places in the file."""
@@ -175,6 +164,6 @@ def _loose_words(text: str) -> Iterator[Word]:
 
 
 @lru_cache(maxsize=4_096)
-def _read_text(text: str) -> tuple[Reading, tuple[Outline, ...]]:
+def _read_text(text: str) -> tuple[TextReading, tuple[DefinitionOutline, ...]]:
     reading = read(text)
     return reading, tuple(outlines(reading.tree))

@@ -1,9 +1,9 @@
 """The names in a definition: which stand for what, and where they are defined.
 
-In comes Lark's parse tree of one definition, whole or repaired; out comes an `Outline`: what it
-declares, and every mention of a type, a rule, a port, a label, an attribute or a function. Names
-are not looked up here: a mention of an attribute says on which types it is to be looked for, and
-`ensue.editor.project` finds its declarations over the files of a library.
+In comes Lark's parse tree of one definition, whole or repaired; out comes a `DefinitionOutline`:
+what it declares, and every mention of a type, a rule, a port, a label, an attribute or a function.
+Names are not looked up here: a mention of an attribute says on which types it is to be looked for,
+and `ensue.editor.project` finds its declarations over the files of a library.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredName:
     """An attribute or a port with its type; a timer port has the text of its timer as type."""
 
     name: str
@@ -45,7 +45,7 @@ class Declared:
 
 
 @dataclass(slots=True)
-class Outline:
+class DefinitionOutline:
     """One definition. `kind` is `eventtype`, `correlation` or `ecl`."""
 
     kind: str
@@ -55,12 +55,12 @@ class Outline:
     above: str | None = None
     """The type above an event type; the output type of a rule."""
     wire: str | None = None
-    members: list[Declared] = field(default_factory=list)
+    members: list[DeclaredName] = field(default_factory=list)
     """Attributes, or ports."""
-    labels: list[Declared] = field(default_factory=list)
+    labels: list[DeclaredName] = field(default_factory=list)
     mentions: list[Mention] = field(default_factory=list)
 
-    def port(self, name: str) -> Declared | None:
+    def port(self, name: str) -> DeclaredName | None:
         return next((each for each in self.members if each.name == name), None)
 
     @property
@@ -68,7 +68,7 @@ class Outline:
         return tuple(dict.fromkeys(each.type for each in self.members if not each.is_timer))
 
 
-def outlines(tree: Tree[Token]) -> Iterator[Outline]:
+def outlines(tree: Tree[Token]) -> Iterator[DefinitionOutline]:
     """The definitions of a parse tree. What stands at a place that was put in has no name."""
     for each in tree.children:
         if isinstance(each, Tree):
@@ -90,7 +90,7 @@ def _path(tokens: Sequence[Token]) -> tuple[str, int, int]:
 
 class _Definition:
     def __init__(self, kind: str, name: Token) -> None:
-        self.outline = Outline(kind, str(name), *_span(name))
+        self.outline = DefinitionOutline(kind, str(name), *_span(name))
 
     def mention(self, role: Role, token: Token, defines: bool = False, inside: str = "") -> None:
         self.outline.mentions.append(
@@ -126,7 +126,7 @@ class _EventType(_Definition):
                 type_ = _type_text(child)
                 continue
             text, start, end = _path(_tokens(child))
-            self.outline.members.append(Declared(text, type_, start, end))
+            self.outline.members.append(DeclaredName(text, type_, start, end))
             own = (self.outline.name,)
             self.outline.mentions.append(
                 Mention("attribute", text, start, end, True, own, "declaration")
@@ -168,7 +168,7 @@ class _Rule(_Definition):
                 (kind, period, name), timer = port.children, True
                 type_ = Token("NAME", f"{kind} {period}")
             if isinstance(name, Token) and isinstance(type_, Token):
-                declared = Declared(str(name), str(type_), *_span(name), timer)
+                declared = DeclaredName(str(name), str(type_), *_span(name), timer)
                 self.outline.members.append(declared)
 
     def _walk(self, root: Tree[Token]) -> None:
@@ -196,7 +196,7 @@ class _Rule(_Definition):
                     self.mention("port", each, inside=str(tree.data))
             case "label":
                 self.mention("label", tokens[0], defines=True)
-                self.outline.labels.append(Declared(str(tokens[0]), "", *_span(tokens[0])))
+                self.outline.labels.append(DeclaredName(str(tokens[0]), "", *_span(tokens[0])))
             case "label_name":
                 self.mention("label", tokens[0], inside="case")
             case "change":

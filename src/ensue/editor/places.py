@@ -32,7 +32,7 @@ def uri_of(path: Path) -> str:
     return uris.from_fs_path(str(path)) or path.as_uri()
 
 
-class Places:
+class PositionUnits:
     """Turns offsets into positions and back, in the units of one editor."""
 
     def __init__(self, encoding: str) -> None:

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISREG
 
-from ensue.editor.documents import Document, Found
+from ensue.editor.documents import Document, FoundMention
 from ensue.editor.knowing import Knowledge
-from ensue.editor.mentions import Mention, Outline, Role
+from ensue.editor.mentions import DefinitionOutline, Mention, Role
 
 ENDING = ".cor"
 MOST_FILES = 2_000
@@ -25,7 +25,7 @@ _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__"})
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class Referent:
     """What a name stands for. `owner` is the rule or the type that declares it."""
 
     role: Role
@@ -35,11 +35,11 @@ class Symbol:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MentionPlace:
     """A mention in a file."""
 
     path: Path
-    found: Found
+    found: FoundMention
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class TypeEntry:
 
     path: Path
     start: int
-    outline: Outline
+    outline: DefinitionOutline
 
 
 class Project:
@@ -190,43 +190,45 @@ class Project:
 
     # --- names -----------------------------------------------------------------------------------
 
-    def symbols_at(self, path: Path, offset: int) -> tuple[Found, list[Symbol]] | None:
+    def symbols_at(self, path: Path, offset: int) -> tuple[FoundMention, list[Referent]] | None:
         document = self.document(path)
         found = None if document is None else document.found_at(offset)
         return None if found is None else (found, self.resolve(path, found, self.types(path)))
 
-    def resolve(self, path: Path, found: Found, types: Mapping[str, TypeEntry]) -> list[Symbol]:
+    def resolve(
+        self, path: Path, found: FoundMention, types: Mapping[str, TypeEntry]
+    ) -> list[Referent]:
         """What a mention stands for: nothing if it is not declared, several where types differ."""
         mention, outline = found.mention, found.outline
         match mention.role:
             case "type":
                 entry = types.get(mention.name)
-                return [Symbol("type", entry.path, "", mention.name)] if entry is not None else []
+                return [Referent("type", entry.path, "", mention.name)] if entry is not None else []
             case "rule":
-                return [Symbol("rule", path, "", mention.name)]
+                return [Referent("rule", path, "", mention.name)]
             case "port":
                 known = outline.port(mention.name) is not None
-                return [Symbol("port", path, outline.name, mention.name)] if known else []
+                return [Referent("port", path, outline.name, mention.name)] if known else []
             case "label":
                 known = any(each.name == mention.name for each in outline.labels)
-                return [Symbol("label", path, outline.name, mention.name)] if known else []
+                return [Referent("label", path, outline.name, mention.name)] if known else []
             case "attribute":
                 return _declarations(mention, types)
             case "function":
                 return []
 
-    def definitions(self, symbol: Symbol) -> list[Place]:
+    def definitions(self, symbol: Referent) -> list[MentionPlace]:
         """Where a symbol is declared."""
         document = self.document(symbol.path)
         return [
-            Place(symbol.path, each)
+            MentionPlace(symbol.path, each)
             for each in (document.found if document is not None else ())
             if each.mention.defines
             and (each.mention.role, each.mention.name) == (symbol.role, symbol.name)
             and symbol.owner in ("", each.outline.name)
         ]
 
-    def references(self, symbols: Sequence[Symbol]) -> list[Place]:
+    def references(self, symbols: Sequence[Referent]) -> list[MentionPlace]:
         """All mentions of some symbols, their declarations included."""
         wanted = set(symbols)
         return [
@@ -236,7 +238,7 @@ class Project:
             if wanted.intersection(stands_for)
         ]
 
-    def linked(self, symbols: Sequence[Symbol]) -> list[Symbol]:
+    def linked(self, symbols: Sequence[Referent]) -> list[Referent]:
         """The symbols that share mentions with some, and so must have one name with them.
 
         `by user` names an attribute of every port at once.
@@ -257,7 +259,7 @@ class Project:
             grown = len(known) > before
         return list(known)
 
-    def _readers(self, symbols: Sequence[Symbol]) -> list[Path]:
+    def _readers(self, symbols: Sequence[Referent]) -> list[Path]:
         """The files in which the symbols can be mentioned."""
         files: dict[Path, None] = {}
         for path in dict.fromkeys(each.path for each in symbols):
@@ -265,11 +267,11 @@ class Project:
             files.update(dict.fromkeys(each for each in group if path in self.library_of(each)))
         return list(files)
 
-    def _resolved(self, path: Path) -> Iterator[tuple[Place, list[Symbol]]]:
+    def _resolved(self, path: Path) -> Iterator[tuple[MentionPlace, list[Referent]]]:
         document = self.document(path)
         types = self.types(path)
         for found in document.found if document is not None else ():
-            yield Place(path, found), self.resolve(path, found, types)
+            yield MentionPlace(path, found), self.resolve(path, found, types)
 
 
 def above(name: str, types: Mapping[str, TypeEntry]) -> Iterator[TypeEntry]:
@@ -289,14 +291,14 @@ def below(name: str, types: Mapping[str, TypeEntry]) -> Iterator[TypeEntry]:
             yield entry
 
 
-def _declarations(mention: Mention, types: Mapping[str, TypeEntry]) -> list[Symbol]:
-    found: dict[Symbol, None] = {}
+def _declarations(mention: Mention, types: Mapping[str, TypeEntry]) -> list[Referent]:
+    found: dict[Referent, None] = {}
     for type_ in mention.types:
         chain = [each for each in above(type_, types) if each.outline.port(mention.name)]
         for entry in chain[:1] or [
             each for each in below(type_, types) if each.outline.port(mention.name)
         ]:
-            symbol = Symbol("attribute", entry.path, entry.outline.name, mention.name)
+            symbol = Referent("attribute", entry.path, entry.outline.name, mention.name)
             found[symbol] = None
     return list(found)
 

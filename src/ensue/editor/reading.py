@@ -1,10 +1,10 @@
 """Reads a definition that may be half written, by the grammar of the language.
 
-In comes a text, out comes a `Reading`: Lark's parse tree over all of it, and its words. Where the
-text stops making sense, the parser is helped on: a terminal that is missing is put in, or a word
-that fits nowhere is left out, whichever lets most of what follows be read. Terminals that were put
-in are empty. Nothing is reported here: `ensue.lang.parsing` finds the mistakes for people, and
-never guesses. `Reader` is also asked what could stand at the end of a text, for completion.
+In comes a text, out comes a `TextReading`: Lark's parse tree over all of it, and its words. Where
+the text stops making sense, the parser is helped on: a terminal that is missing is put in, or a
+word that fits nowhere is left out, whichever lets most of what follows be read. Terminals that were
+put in are empty. Nothing is reported here: `ensue.lang.parsing` finds the mistakes for people, and
+never guesses. `TextReader` is also asked what could stand at the end of a text, for completion.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TextReading:
     """`is_whole` says that nothing had to be repaired."""
 
     tree: Tree[Token]
@@ -67,7 +67,7 @@ class Reading:
     is_whole: bool
 
 
-class Reader:
+class TextReader:
     """Takes one text through the parser, word by word.
 
     A wary reader takes no keyword for a name where it is followed as a keyword would be; it is for
@@ -219,16 +219,16 @@ class Reader:
         return LOOKAHEAD
 
 
-def read(text: str) -> Reading:
+def read(text: str) -> TextReading:
     """The whole of a text, repaired where it must be."""
-    reader = Reader(text)
+    reader = TextReader(text)
     reader.read_all()
     tree = reader.finish()
     if reader.repairs == 0:
-        return Reading(tree, tuple(reader.words), is_whole=True)
-    reader = Reader(text, wary=True)
+        return TextReading(tree, tuple(reader.words), is_whole=True)
+    reader = TextReader(text, wary=True)
     reader.read_all()
-    return Reading(reader.finish(), tuple(reader.words), is_whole=False)
+    return TextReading(reader.finish(), tuple(reader.words), is_whole=False)
 
 
 @cache

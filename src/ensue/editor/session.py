@@ -19,8 +19,8 @@ from ensue.editor.checking import checked, source_of, unclear_types
 from ensue.editor.documents import Document
 from ensue.editor.features import fixes, structure
 from ensue.editor.knowing import Knowledge
-from ensue.editor.places import Places, path_of, uri_of
-from ensue.editor.project import Place, Project
+from ensue.editor.places import PositionUnits, path_of, uri_of
+from ensue.editor.project import MentionPlace, Project
 from ensue.lang.diagnostics import Diagnostic
 from ensue.version import __version__
 
@@ -53,9 +53,9 @@ class EditorServer(LanguageServer):
         self._uris: dict[Path, str] = {}
 
     @property
-    def places(self) -> Places:
+    def places(self) -> PositionUnits:
         encoding = self.workspace.position_encoding
-        return Places(getattr(encoding, "value", None) or str(encoding or "utf-16"))
+        return PositionUnits(getattr(encoding, "value", None) or str(encoding or "utf-16"))
 
     def uri(self, path: Path) -> str:
         """The URI of a file, as the editor spells it where it has opened it."""
@@ -188,14 +188,14 @@ class EditorServer(LanguageServer):
 
     # --- turning answers over --------------------------------------------------------------------
 
-    def location(self, place: Place) -> types.Location | None:
+    def location(self, place: MentionPlace) -> types.Location | None:
         document = self.project.document(place.path)
         if document is None:
             return None
         where = self.places.range(document, place.found.start, place.found.end)
         return types.Location(uri=self.uri(place.path), range=where)
 
-    def locations(self, places: Iterable[Place]) -> list[types.Location]:
+    def locations(self, places: Iterable[MentionPlace]) -> list[types.Location]:
         found = (self.location(each) for each in places)
         return [each for each in found if each is not None]
 
@@ -205,7 +205,7 @@ class EditorServer(LanguageServer):
             for each in edits
         ]
 
-    def entry(self, document: Document, entry: structure.Entry) -> types.DocumentSymbol:
+    def entry(self, document: Document, entry: structure.StructureEntry) -> types.DocumentSymbol:
         return types.DocumentSymbol(
             name=entry.name,
             detail=entry.detail,

@@ -17,7 +17,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.derived.parts import statements_of
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
-from ensue.lang.expressions.binding import Binding
+from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_library
@@ -42,7 +42,7 @@ class HasTree(Protocol):
     def checked(self) -> CheckedLibrary: ...
 
 
-def checked_source(source: Source, ontology: Binding | None = None) -> CheckedLibrary:
+def checked_source(source: Source, ontology: BindingOntology | None = None) -> CheckedLibrary:
     """The library that a text holds, bound to an ontology where one is given.
 
     Raises `LibraryError` with every mistake.
@@ -121,7 +121,7 @@ class _FindingError(Exception):
     pass
 
 
-def _checked_as_it_is(tree: LibraryTree, ontology: Binding | None) -> CheckedLibrary | None:
+def _checked_as_it_is(tree: LibraryTree, ontology: BindingOntology | None) -> CheckedLibrary | None:
     """The library of definitions that were read before; None if it has findings.
 
     Then it has to be read again as one text, so that each finding has its place. Reading a thousand

@@ -66,7 +66,7 @@ class KnowsTimers(Protocol):
     def next_due(self) -> int | None: ...
 
     def may_be_due(self, time: int) -> bool:
-        """Whether a timer may fire up to a time: a quick answer, which may be yes for no."""
+        """Whether a timer may fire up to a time; quick, and may be true although none fires."""
 
 
 def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:

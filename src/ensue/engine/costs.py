@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensue.engine.core.instances.branched import chain_facts
+from ensue.engine.core.relating.branched import chain_facts
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.relating import has_timeout

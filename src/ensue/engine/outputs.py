@@ -1,16 +1,20 @@
-"""The events that a correlation puts out.
+"""The events that a correlation puts out, and the transformer that says which.
 
 An output is an event that also says where it comes from: the correlation, what triggered it, which
-labels were active and which events were bound. Every engine makes its outputs here, so that they
-are the same to the letter.
+labels were active and which events were bound. Every engine makes its outputs here (`Outputs`), so
+that they are the same to the letter.
+
+Which cases run for a trigger, and what their statements do, is the same in every engine, too
+(`Transformer`); engines differ in how they abort and revive labels, so a transformer is given the
+labels as an object to ask and to change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, Protocol, assert_never
 
 from ensue.engine.ports import Key, Reading, key_text
 from ensue.events.conformance import conform_value, with_whole_numbers
@@ -19,9 +23,18 @@ from ensue.events.nesting import is_nested, nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.derived.keys import key_places
+from ensue.lang.derived.label_logic import change_of, label_value
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import PortScope, StretchScope, TimerScope, evaluate
-from ensue.lang.syntax import Correlation, EclCorrelation, PushNew
+from ensue.lang.syntax import (
+    Change,
+    Correlation,
+    EclCorrelation,
+    FilterCorrelation,
+    PushNew,
+    PushPort,
+    Statement,
+)
 
 TIMER = "timer"
 """The `trigger` of what the clock completed."""
@@ -224,3 +237,57 @@ def value_for(expression: Expression, scope: PortScope, type_: ValueType) -> Any
         return conform_value(outcome.value, type_)
     except ValueError:
         return None
+
+
+class LabelStates(Protocol):
+    """The labels of a correlation under one key."""
+
+    def is_aborted(self, label: str) -> bool: ...
+
+    def abort(self, label: str) -> None: ...
+
+    def revive(self, label: str) -> None: ...
+
+
+class Transformer:
+    """The transformer of one correlation under one key."""
+
+    def __init__(
+        self, correlation: FilterCorrelation, outputs: Outputs, labels: LabelStates
+    ) -> None:
+        self._correlation = correlation
+        self._outputs = outputs
+        self._labels = labels
+
+    def begin(self, trigger: Trigger) -> list[Event]:
+        """Run the statements before the first case."""
+        return list(self._run(self._correlation.initially, trigger))
+
+    def transform(self, trigger: Trigger) -> list[Event]:
+        """Run each case whose label expression is true at its turn."""
+        made: list[Event] = []
+        for case in self._correlation.cases:
+            if label_value(case.condition, trigger.labels, self._labels.is_aborted):
+                made += self._run(case.statements, trigger)
+        return made
+
+    def _run(self, statements: Sequence[Statement], trigger: Trigger) -> Iterator[Event]:
+        for statement in statements:
+            match statement:
+                case PushPort(port):
+                    reading = trigger.bound.get(port)
+                    if reading and reading.event:
+                        yield self._outputs.forward(trigger, reading.event)
+                case PushNew():
+                    yield self._outputs.build(trigger, statement)
+                case Change(kind, labels):
+                    for label in labels:
+                        self._change(kind, label.name)
+                case _:
+                    assert_never(statement)
+
+    def _change(self, kind: Literal["abort", "revive", "toggle"], label: str) -> None:
+        if change_of(kind, self._labels.is_aborted(label)) == "abort":
+            self._labels.abort(label)
+        else:
+            self._labels.revive(label)

@@ -1,8 +1,9 @@
-"""Which ports of a correlation an event matches, and under which keys.
+"""What an event is to a correlation: the ports that it matches, its keys, and its atoms.
 
 In comes an event; out come `Reading`s, one for each key under which the correlation reads it, each
-with the set of ports that it matches there (type or subtype, `from`, `where`). An engine
-starts from these; nothing here remembers anything.
+with the set of ports that it matches there (type or subtype, `from`, `where`). To a machine, a
+reading is the set of atoms that it satisfies, as a mask (bit i: atom i). An engine starts from
+these; nothing here remembers anything.
 """
 
 from __future__ import annotations
@@ -12,14 +13,26 @@ from dataclasses import dataclass
 from ensue.events.event import Event
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions.evaluation import MISSING, EventScope, holds, text_of
+from ensue.lang.expressions import Expression
+from ensue.lang.expressions.evaluation import (
+    MISSING,
+    EventScope,
+    TimerScope,
+    evaluate,
+    holds,
+    text_of,
+)
+from ensue.lang.expressions.names import is_time, names_in
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, TimerPort
+from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom
 
 KeyValue = tuple[str, object]
 """A key's value with its kind, for in Python `1`, `1.0` and `True` would be one key."""
 
 Key = tuple[KeyValue, ...]
-NO_KEY: Key = ()
+
+KeyNames = tuple[str, ...]
+"""The attribute that each `by` key asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +107,47 @@ def key_of(event: Event, names: tuple[str, ...]) -> Key | None:
     values = [scope.lookup(path_of(name)) for name in names]
     if any(value is MISSING or isinstance(value, list | dict) for value in values):
         return None
-    return tuple((_kind(value), value) for value in values)
+    return tuple(key_value(value) for value in values)
 
 
-def _kind(value: object) -> str:
+def key_value(value: object) -> KeyValue:
+    """A value with its kind; integers and reals are of one kind."""
     if isinstance(value, bool):
-        return "boolean"
-    return "number" if isinstance(value, int | float) else type(value).__name__
+        return "boolean", value
+    return ("number" if isinstance(value, int | float) else type(value).__name__), value
+
+
+def mask_of(machine: Machine, reading: Reading) -> int:
+    mask = 0
+    for number, atom in enumerate(machine.atoms):
+        if satisfies(reading, atom):
+            mask |= 1 << number
+    return mask
+
+
+def timer_mask(machine: Machine, port: str) -> int | None:
+    """The mask of the firing of a timer port, whenever it is; None if its time matters."""
+    return None if asks_time(machine) else mask_of(machine, Reading(0, frozenset({port})))
+
+
+def asks_time(machine: Machine) -> bool:
+    """Whether a predicate of a machine asks for the time, which firings of timers differ in."""
+    predicates = [atom.predicate for atom in machine.atoms if isinstance(atom, PredicateAtom)]
+    return any(is_time(parts[:1]) for each in predicates for parts in names_in(each))
+
+
+def satisfies(reading: Reading, atom: Atom) -> bool:
+    match atom:
+        case PortAtom(name):
+            return name in reading.ports
+        case PredicateAtom(predicate):
+            return predicate_holds(predicate, reading)
+        case AnyAtom():
+            return True
+
+
+def predicate_holds(predicate: Expression, reading: Reading) -> bool:
+    if reading.event is not None:
+        return holds(predicate, reading.event)
+    outcome = evaluate(predicate, TimerScope(reading.time))
+    return outcome.value is True and not outcome.errors

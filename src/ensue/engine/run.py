@@ -26,13 +26,12 @@ from ensue.engine.choosing import (
     engine_with_history,
     make_engine,
 )
-from ensue.engine.core.saved.rules import restore_event
+from ensue.engine.core.saved_rules import restore_event
 from ensue.engine.counts import Counts, run_html
 from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
-from ensue.engine.running.admission import Admission
+from ensue.engine.running.admission import Admission, Publications, asking
 from ensue.engine.running.handout import Handout
-from ensue.engine.running.publications import Publications, asking
 from ensue.engine.running.resuming import (
     ResumeTerms,
     check_restored,
@@ -46,7 +45,7 @@ from ensue.engine.running.resuming import (
     terms_of,
 )
 from ensue.engine.running.snapshots import (
-    History,
+    SavedHistory,
     Snapshot,
     damaged_if_impossible,
     fingerprint,
@@ -101,7 +100,7 @@ class Run:
             self._engine_name, library, self.counts
         )
         self._ordering = Ordering(lateness, max_jump)
-        self._history: History | None = None
+        self._history: SavedHistory | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
             self._history = [("library", print_library(library.tree))]
         self._admission = Admission(
@@ -482,7 +481,7 @@ class Run:
 
     @classmethod
     def _replayed(
-        cls, library: CheckedLibrary, saved: Snapshot, history: History, terms: ResumeTerms
+        cls, library: CheckedLibrary, saved: Snapshot, history: SavedHistory, terms: ResumeTerms
     ) -> Run:
         """A run that has read again everything that a snapshot says was read."""
         run = cls(

@@ -26,7 +26,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import Correlation, TimerPort
 
 InstanceStart = Callable[[Sequence[TimerPort], Outputs, int], Instance]
-"""Starts an instance: its timer ports, what makes its outputs, and the time."""
+"""Starts an instance, given its timer ports, its `Outputs` and the time."""
 
 
 class Stream:

@@ -1,17 +1,17 @@
 """Events: what they are, what types they have, and how they come in and go out.
 
-A record of a file (`reading`, `singly`) is decoded (`cloudevents` for JSON, `columns` for tables, a
-user's own names by `mapping`), compared with its declared type (`types`, `conformance`), and from
-then on is an `Event` whose values every engine can rely on. What cannot be read is kept as
-`Rejected`, and never stops a stream. Files in columns are read by `files`, with the compiled loops
-of `kernels`; `arrow` has events as tables. Both are imported only where they are needed, since
-pyarrow is slow to load. This room knows nothing of correlations.
+A record of a file (`records`) is decoded (`cloudevents` for JSON, `columns` for tables, a user's
+own names by `mapping`), compared with its declared type (`types`, `conformance`), and from then on
+is an `Event` whose values every engine can rely on. What cannot be read is kept as `Rejected`, and
+never stops a stream. Files in columns are read by `files`, with the compiled loops of `kernels`;
+`arrow` has events as tables. Both are imported only where they are needed, since pyarrow is slow to
+load. This room knows nothing of correlations.
 """
 
 from ensue.events.cloudevents import decode, encode
 from ensue.events.conformance import conform, conform_value, fits
 from ensue.events.event import Event, Rejected
-from ensue.events.reading import read_events
+from ensue.events.records.reading import read_events
 from ensue.events.times import datetime_of, format_time, microseconds_of, parse_time
 from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
 

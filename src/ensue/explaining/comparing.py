@@ -8,7 +8,7 @@ from typing import Any
 from ensue.events.event import Event
 from ensue.lang.durations import print_duration
 from ensue.lang.syntax import Duration
-from ensue.machine.analyses.comparison import Comparison
+from ensue.machine.analyses.comparison import RuleComparison
 from ensue.machine.analyses.events.sampling import OTHER_SOURCE
 from ensue.machine.analyses.witness import Witness
 
@@ -21,7 +21,7 @@ EXPLANATIONS = {
 }
 
 
-def answer(first: str, second: str, found: Comparison) -> Iterator[str]:
+def answer(first: str, second: str, found: RuleComparison) -> Iterator[str]:
     """The lines of the answer; the first word is the relation."""
     text = EXPLANATIONS[found.relation].format(one=first, two=second, reason=found.reason)
     yield found.relation

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ensue.engine.changing import checked_source
 from ensue.errors import LibraryError
 from ensue.lang.diagnostics import Diagnostic
-from ensue.lang.expressions.binding import Binding
+from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.source import Source
 from ensue.library import Library
 from ensue.machine.analyses.warnings import analysis_warnings
@@ -25,7 +25,7 @@ class Findings:
     library: Library | None
 
 
-def quick_findings(source: Source, ontology: Binding | None = None) -> Findings:
+def quick_findings(source: Source, ontology: BindingOntology | None = None) -> Findings:
     """Mistakes and the warnings of the checker, without analyses."""
     try:
         library = Library(checked_source(source, ontology))
@@ -34,7 +34,9 @@ def quick_findings(source: Source, ontology: Binding | None = None) -> Findings:
     return Findings(library.warnings, library)
 
 
-def all_findings(source: Source, seconds: float, ontology: Binding | None = None) -> Findings:
+def all_findings(
+    source: Source, seconds: float, ontology: BindingOntology | None = None
+) -> Findings:
     """Mistakes, warnings, and what the analyses have found before their deadline."""
     quick = quick_findings(source, ontology)
     if quick.library is None:

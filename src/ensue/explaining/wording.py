@@ -27,12 +27,12 @@ Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
-class Outline:
+class OutlineLine:
     """A line of an outline: an operator, its meaning, and the lines of its operands."""
 
     text: str
     meaning: str = ""
-    parts: tuple[Outline, ...] = ()
+    parts: tuple[OutlineLine, ...] = ()
 
 
 # --- in words ---------------------------------------------------------------------------------
@@ -142,53 +142,55 @@ def shortened(
 # --- as an outline ----------------------------------------------------------------------------
 
 
-def outline(node: Node) -> Outline:
+def outline(node: Node) -> OutlineLine:
     match node:
         case syntax.PortRef(name):
-            return Outline(name)
+            return OutlineLine(name)
         case syntax.Labelled(label, body):
             inside = outline(body)
-            return Outline(f"{label}: {inside.text}", inside.meaning, inside.parts)
+            return OutlineLine(f"{label}: {inside.text}", inside.meaning, inside.parts)
         case syntax.Times(body, count):
-            return Outline(
+            return OutlineLine(
                 f"{{{count}}}", f"{_times(count)}, one after the other", (outline(body),)
             )
         case syntax.Both(parts):
-            return Outline("+", "all of these, in any order", _outlines(parts))
+            return OutlineLine("+", "all of these, in any order", _outlines(parts))
         case syntax.Either(parts):
-            return Outline("|", "one of these", _outlines(parts))
+            return OutlineLine("|", "one of these", _outlines(parts))
         case syntax.Then(parts):
-            return Outline(";", "one after the other", _outlines(parts))
+            return OutlineLine(";", "one after the other", _outlines(parts))
         case syntax.Holds(predicate):
-            return Outline(f"< {print_expression(predicate)} >", "an event of which this holds")
+            return OutlineLine(f"< {print_expression(predicate)} >", "an event of which this holds")
         case syntax.Constant(value):
-            return Outline(*(("true", "any event it reads") if value else ("false", "fails")))
+            return OutlineLine(*(("true", "any event it reads") if value else ("false", "fails")))
         case syntax.Timeout(after):
             time = print_duration(after)
-            return Outline(f"timeout({time})", f"when {time} have passed")
+            return OutlineLine(f"timeout({time})", f"when {time} have passed")
         case syntax.Group(kind, parts):
-            return Outline(kind, _GROUPS[kind], _outlines(parts))
+            return OutlineLine(kind, _GROUPS[kind], _outlines(parts))
         case syntax.Unless(body, stop):
             stopping = outline(stop)
-            return Outline(
+            return OutlineLine(
                 "do",
                 "succeeds with this",
                 (
                     outline(body),
-                    Outline("unless", "but fails if this comes first", (stopping,)),
+                    OutlineLine("unless", "but fails if this comes first", (stopping,)),
                 ),
             )
         case syntax.Fail(body):
-            return Outline("fail", "fails when this succeeds", (outline(body),))
+            return OutlineLine("fail", "fails when this succeeds", (outline(body),))
         case syntax.Round(kind, body, bound):
             text = kind if bound is None else f"{kind}({bound})"
-            return Outline(text, _round_meaning(node), (outline(body),))
+            return OutlineLine(text, _round_meaning(node), (outline(body),))
         case syntax.Push(type_, body):
             text = "notify" if type_ is None else f"push({type_})"
             output = "the output type" if type_ is None else type_
-            return Outline(text, f"puts out {output} when this succeeds", (outline(body),))
+            return OutlineLine(text, f"puts out {output} when this succeeds", (outline(body),))
         case syntax.Modes(modes):
-            return Outline("modes", "one at a time; the first to begin with", _mode_outlines(modes))
+            return OutlineLine(
+                "modes", "one at a time; the first to begin with", _mode_outlines(modes)
+            )
 
 
 _GROUPS = {
@@ -213,30 +215,30 @@ def _round_meaning(node: syntax.Round) -> str:
             return f"again until it fails{most}"
 
 
-def _outlines(parts: Sequence[Node]) -> tuple[Outline, ...]:
+def _outlines(parts: Sequence[Node]) -> tuple[OutlineLine, ...]:
     if len(parts) <= MOST_PARTS_IN_OUTLINE:
         return tuple(outline(part) for part in parts)
-    left_out = Outline(f"... {len(parts) - MOST_PARTS_IN_OUTLINE:,} more")
+    left_out = OutlineLine(f"... {len(parts) - MOST_PARTS_IN_OUTLINE:,} more")
     first = tuple(outline(part) for part in parts[: MOST_PARTS_IN_OUTLINE - 1])
     return (*first, left_out, outline(parts[-1]))
 
 
-def _mode_outlines(modes: Sequence[syntax.Mode]) -> tuple[Outline, ...]:
+def _mode_outlines(modes: Sequence[syntax.Mode]) -> tuple[OutlineLine, ...]:
     return tuple(
-        Outline(
+        OutlineLine(
             "in",
             "entered when this succeeds",
-            (outline(mode.guard), Outline("do", "", (outline(mode.body),))),
+            (outline(mode.guard), OutlineLine("do", "", (outline(mode.body),))),
         )
         for mode in modes
     )
 
 
-def draw(root: Outline, unicode: bool = True, width: int = 80) -> list[str]:
+def draw(root: OutlineLine, unicode: bool = True, width: int = 80) -> list[str]:
     """The lines of an outline, meanings in a column of their own that ends at the width."""
     branch, last, down = ("├─ ", "└─ ", "│  ") if unicode else ("|- ", "`- ", "|  ")
 
-    def lines(node: Outline, first: str, rest: str) -> Iterator[tuple[str, str, str]]:
+    def lines(node: OutlineLine, first: str, rest: str) -> Iterator[tuple[str, str, str]]:
         yield first + node.text, rest + (down if node.parts else ""), node.meaning
         for index, part in enumerate(node.parts):
             is_last = index == len(node.parts) - 1

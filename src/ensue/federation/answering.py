@@ -18,10 +18,10 @@ import msgspec
 
 from ensue.errors import EnsueError, UsageError
 from ensue.events.cloudevents import decode
-from ensue.federation.configuration import GatewaySettings, Subscription
+from ensue.federation.configuration import GatewaySettings, StandingRequest
 from ensue.federation.ending import end
-from ensue.federation.links.link import Link
-from ensue.federation.links.outbox import Wanted
+from ensue.federation.links.link import ServiceLink
+from ensue.federation.links.outbox import WantedEvent
 from ensue.federation.messages.attributes import identity_of
 from ensue.federation.neighbours import Neighbours
 from ensue.federation.passing import NOWHERE
@@ -47,7 +47,7 @@ class Answering:
     def __init__(
         self,
         settings: GatewaySettings,
-        links: Mapping[str, Link],
+        links: Mapping[str, ServiceLink],
         tree: Tree,
         interest: Interest,
         neighbours: Neighbours,
@@ -84,7 +84,7 @@ class Answering:
         for link in self._links.values():
             link.tell(control.write(request))
 
-    def take(self, said: control.Request | control.Done, via: Link) -> None:
+    def take(self, said: control.Request | control.RequestDone, via: ServiceLink) -> None:
         """A request, or the answer to one, that has come over a service."""
         if len(self.tasks) >= _MOST_AT_WORK and isinstance(said, control.Request):
             via.counts.dropped["too many requests"] += 1
@@ -98,7 +98,7 @@ class Answering:
         while len(self._known) > _REQUESTS_KNOWN:
             self._known.pop(next(iter(self._known)))
 
-    def _pass_on(self, said: control.Request | control.Done, via: Link) -> bool:
+    def _pass_on(self, said: control.Request | control.RequestDone, via: ServiceLink) -> bool:
         """Tell it at all other services; false if that has been done before."""
         if said.id in self._known:
             return False
@@ -129,7 +129,7 @@ class Answering:
             return
         if self._neighbours.are_there():
             await asyncio.sleep(_PAUSE_FOR_NEIGHBOURS)
-        done = control.Done(control.new_id(), request.id, self._name, services, problem)
+        done = control.RequestDone(control.new_id(), request.id, self._name, services, problem)
         self._know(done.id)
         for link in self._links.values():
             link.tell(control.write(done))
@@ -180,13 +180,13 @@ class Answering:
             if _is_meant(request, link) and self._tree.is_designated(link.name):
                 if len(link.outbox) >= _MOST_WAITING:
                     raise UsageError(f"service `{link.name}` has {_MOST_WAITING:,} events to take")
-                link.outbox.send(Wanted(event, False, identity_of(event), NOWHERE), None)
+                link.outbox.send(WantedEvent(event, False, identity_of(event), NOWHERE), None)
                 published.append(link.name)
         return tuple(published)
 
     # --- requests that stand ------------------------------------------------------------------
 
-    def begin(self, more: tuple[Subscription, ...]) -> None:
+    def begin(self, more: tuple[StandingRequest, ...]) -> None:
         """Put standing requests into force, and what is remembered."""
         with self._interest.changing():
             for each in (*self._subscriptions, *more):
@@ -194,7 +194,7 @@ class Answering:
                     self._interest.request(each.at, each.wanted)
             self._remember()
 
-    def spread_standing(self, link: Link) -> None:
+    def spread_standing(self, link: ServiceLink) -> None:
         """Tell a new neighbour the standing requests for services elsewhere."""
         for number, each in enumerate(self._subscriptions):
             if each.at not in self._links:
@@ -228,6 +228,6 @@ class Answering:
         return {each: self._interest.statements(each) for each in self._links}
 
 
-def _is_meant(request: control.Request, link: Link) -> bool:
+def _is_meant(request: control.Request, link: ServiceLink) -> bool:
     is_listed = is_meant(request.services, link.name, link.service.kind)
     return is_listed and (link.name != request.at or link.name in request.services)

@@ -102,9 +102,9 @@ class Doors:
         server = self._runner.server
         if server is None or max(len(server.connections), len(self._silent)) >= MOST_CONNECTIONS:
             return _Refusal()
-        made: asyncio.BaseProtocol = server()
-        self._silent[made] = asyncio.get_running_loop().time()
-        return made
+        protocol: asyncio.BaseProtocol = server()
+        self._silent[protocol] = asyncio.get_running_loop().time()
+        return protocol
 
     async def _watch(self) -> None:
         """Cut off callers that have not asked in time."""

@@ -20,7 +20,7 @@ from ensue.federation.adapters.base import Adapter, Incoming, Service
 from ensue.federation.answering import Answering
 from ensue.federation.configuration import GatewaySettings, read_settings
 from ensue.federation.ending import end
-from ensue.federation.links.link import Link
+from ensue.federation.links.link import ServiceLink
 from ensue.federation.neighbours import Neighbours
 from ensue.federation.passing import Passing
 from ensue.federation.placement.adapter import SiteAdapter
@@ -53,9 +53,9 @@ class Gateway:
             files = None if memory is None else memory.with_suffix(".site")
             self._site = AttachedSite(settings.site, self.name, files)
         self._history = None if settings.history is None else History.open(settings.history)
-        self._links = {each.name: Link(each, make) for each in settings.services}
+        self._links = {each.name: ServiceLink(each, make) for each in settings.services}
         if (site := self._site) is not None:
-            self._links[site.service.name] = Link(site.service, lambda _: SiteAdapter(site))
+            self._links[site.service.name] = ServiceLink(site.service, lambda _: SiteAdapter(site))
         names = list(self._links)
         links, tree = self._links, Tree(self.name, names, settings.patience)
         interest = Interest(names, self._history, _ontology(settings))
@@ -121,20 +121,20 @@ class Gateway:
 
     # --- what links tell ----------------------------------------------------------------------
 
-    def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
+    def route(self, link: ServiceLink, incoming: Sequence[Incoming]) -> None:
         self._passing.route(link, incoming)
 
-    def connected(self, link: Link) -> None:
+    def connected(self, link: ServiceLink) -> None:
         self._neighbours.connected(link)
 
-    def heard(self, link: Link, message: bytes) -> None:
+    def heard(self, link: ServiceLink, message: bytes) -> None:
         try:
             said = control.read(message)
         except EventError as error:
             link.counts.dropped["unreadable control"] += 1
             link.counts.last_error = f"service `{link.name}`: {error}"
             return
-        if isinstance(said, control.Request | control.Done):
+        if isinstance(said, control.Request | control.RequestDone):
             self._answering.take(said, link)
         else:
             self._neighbours.hear(link, said)

@@ -4,9 +4,9 @@ Gateways at one service hear each other. Each says hello again and again, with i
 (`routing.tree`), and states at every service what is wanted on its other sides (`routing.interest`)
 whenever that has changed. In comes what neighbours say; out go statements, and to the links of this
 gateway which of them carry events and what is wanted from their services. A link that is to carry
-events from now on first learns what others have brought to its service (`Link.catch_up`), and what
-was kept meanwhile is sent in a turn of its own (`routing.turns`). Requests of clients are a matter
-of `answering`.
+events from now on first learns what others have brought to its service (`ServiceLink.catch_up`),
+and what was kept meanwhile is sent in a turn of its own (`routing.turns`). Requests of clients are
+a matter of `answering`.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ensue.errors import UsageError
 from ensue.federation.adapters.base import ANYTHING
 from ensue.federation.configuration import GatewaySettings
 from ensue.federation.ending import end
-from ensue.federation.links.link import Link
+from ensue.federation.links.link import ServiceLink
 from ensue.federation.passing import Passing
 from ensue.federation.routing import control
 from ensue.federation.routing.interest import Interest
 from ensue.federation.routing.tree import Tree, Vector
-from ensue.federation.routing.turns import Turns
+from ensue.federation.routing.turns import StatementTurns
 from ensue.subscriptions import Filter
 
 _SECONDS_OF_A_MOMENT = 0.01
@@ -56,14 +56,14 @@ class Neighbours:
     def __init__(
         self,
         settings: GatewaySettings,
-        links: Mapping[str, Link],
+        links: Mapping[str, ServiceLink],
         tree: Tree,
         interest: Interest,
         passing: Passing,
     ) -> None:
         self.instance = uuid4().hex[:8]
         self.has_stated: Callable[[], None] = lambda: None
-        self.has_come: Callable[[Link], None] = lambda _: None
+        self.has_come: Callable[[ServiceLink], None] = lambda _: None
         self._settings = settings
         self._name = settings.name
         self._links = links
@@ -75,7 +75,7 @@ class Neighbours:
         """Where the queues ended when the tree last changed."""
         self._opening: dict[str, asyncio.Task[None]] = {}
         self._bringing: dict[str, asyncio.Task[None]] = {}
-        self._turns = Turns(self._name, links, time.time_ns() // 1_000_000)
+        self._turns = StatementTurns(self._name, links, time.time_ns() // 1_000_000)
         self._told_known: dict[str, float] = {}
         self._owes_known: set[str] = set()
         self._changed = asyncio.Event()
@@ -89,7 +89,7 @@ class Neighbours:
         self._began = self.clock()
         for link in self._links.values():
             link.want(self.wanted_from(link), False)
-            link.tell(control.write(control.Asked(self._name, self.instance)))
+            link.tell(control.write(control.HelloAsked(self._name, self.instance)))
 
     async def settle(self) -> None:
         """Listen, and take the place in the tree that follows from what has been heard."""
@@ -121,37 +121,39 @@ class Neighbours:
         now = self.clock()
         return any(self._tree.neighbours(each, now) for each in self._links)
 
-    def wanted_from(self, link: Link) -> list[Filter]:
+    def wanted_from(self, link: ServiceLink) -> list[Filter]:
         wanted = self._interest.wanted_from(link.name, link.service.kind)
         # A service has events in its own words, and filters are in those behind the mapping.
         return [ANYTHING] if wanted and self._passing.maps_from(link) else wanted
 
     # --- what comes in ------------------------------------------------------------------------
 
-    def connected(self, link: Link) -> None:
+    def connected(self, link: ServiceLink) -> None:
         """A link stands, perhaps again, and others may have its place in the tree by now."""
         stated = (each.gateway for each in self._interest.statements(link.name))
         self._tree.close(link.name, stated, self.clock())
         if self._has_settled and not link.can_be_asked:
-            link.tell(control.write(control.Asked(self._name, self.instance)))
+            link.tell(control.write(control.HelloAsked(self._name, self.instance)))
         self._said.pop(link.name, None)
         self._say(link)
         self._changed.set()
 
     def hear(
-        self, link: Link, said: control.Hello | control.Stated | control.Known | control.Asked
+        self,
+        link: ServiceLink,
+        said: control.GatewayHello | control.Stated | control.KnownEvents | control.HelloAsked,
     ) -> None:
         if said.instance == self.instance:
             return
         match said:
-            case control.Hello():
+            case control.GatewayHello():
                 self._greeted(link, said)
             case control.Stated():
                 self._was_told(link, said)
-            case control.Known():
+            case control.KnownEvents():
                 for each in said.identities:
                     link.outbox.note(each)
-            case control.Asked():
+            case control.HelloAsked():
                 # Before the hello: a neighbour that has the hello has this too.
                 self._tell_known(link)
                 # It only listens yet, and will have its place in the tree.
@@ -161,7 +163,7 @@ class Neighbours:
                 self._say(link)
                 self._changed.set()
 
-    def _tell_known(self, link: Link) -> None:
+    def _tell_known(self, link: ServiceLink) -> None:
         """What others have brought to a service while a gateway was away, it cannot see there.
 
         It is a long message, and anybody can ask for it: once a beat is enough.
@@ -174,9 +176,9 @@ class Neighbours:
         known = link.outbox.seen.latest(control.MOST_KNOWN)
         if known and not link.can_be_asked:
             self._told_known[link.name] = now
-            link.tell(control.write(control.Known.of(self._name, self.instance, known)))
+            link.tell(control.write(control.KnownEvents.of(self._name, self.instance, known)))
 
-    def _was_told(self, link: Link, said: control.Stated) -> None:
+    def _was_told(self, link: ServiceLink, said: control.Stated) -> None:
         if said.gateway == self._name:
             return
         try:
@@ -189,7 +191,7 @@ class Neighbours:
             self._changed.set()
             self.has_stated()
 
-    def _greeted(self, link: Link, said: control.Hello) -> None:
+    def _greeted(self, link: ServiceLink, said: control.GatewayHello) -> None:
         if said.gateway == self._name:
             link.counts.last_error = (
                 f"service `{link.name}`: another gateway has the name `{self._name}`"
@@ -199,7 +201,7 @@ class Neighbours:
         is_new = self._tree.hear(link.name, said, now)
         self._turns.hear(link.name, said.gateway, said.turn, said.grants)
         if not self._interest.hear(link.name, said.gateway, said.digest, now):
-            link.tell(control.write(control.Asked(self._name, self.instance)))
+            link.tell(control.write(control.HelloAsked(self._name, self.instance)))
         if is_new:
             self._said.pop(link.name, None)
             self._say(link)
@@ -208,7 +210,7 @@ class Neighbours:
 
     # --- what goes out ------------------------------------------------------------------------
 
-    def _say(self, link: Link) -> None:
+    def _say(self, link: ServiceLink) -> None:
         """Hello, and what is wanted, where that has changed since it was last said.
 
         A gateway that has just come says nothing of its place in the tree before it knows it: its
@@ -224,13 +226,13 @@ class Neighbours:
             link.tell(control.write(stated))
         root, cost, name = saying.vector
         beat = self._tree.beat(time.time_ns() // 1_000_000)
-        hello = control.Hello(
+        hello = control.GatewayHello(
             *(name, self.instance, root, cost, beat, saying.digest),
             *(saying.follows, saying.turn, saying.grants),
         )
         link.tell(control.write(hello))
 
-    def _saying(self, link: Link, digest: str) -> _Said:
+    def _saying(self, link: ServiceLink, digest: str) -> _Said:
         tree = self._tree
         follows = tree.follows(link.name, self.clock()) if self._has_drained() else None
         turns = self._turns
@@ -274,7 +276,7 @@ class Neighbours:
             if link.is_connected.is_set()
         )
 
-    def _may_open(self, link: Link) -> bool:
+    def _may_open(self, link: ServiceLink) -> bool:
         return (
             self._has_settled
             and link.is_connected.is_set()
@@ -282,7 +284,7 @@ class Neighbours:
             and not self._tree.waits_for(link.name, self.clock())
         )
 
-    def _open(self, link: Link) -> None:
+    def _open(self, link: ServiceLink) -> None:
         """Let a link carry events, if the other gateways at its service agree."""
         if link.name in self._opening or not self._may_open(link):
             return
@@ -291,7 +293,7 @@ class Neighbours:
         else:
             self._carry(link)
 
-    async def _catch_up(self, link: Link) -> None:
+    async def _catch_up(self, link: ServiceLink) -> None:
         try:
             has_caught_up = await link.catch_up(self._settings.settling)
         finally:
@@ -300,12 +302,12 @@ class Neighbours:
             self._carry(link)
         self._changed.set()
 
-    def _carry(self, link: Link) -> None:
+    def _carry(self, link: ServiceLink) -> None:
         self._tree.carry(link.name)
         self._passing.wake()
         self._bring_kept(link)
 
-    def _bring_kept(self, link: Link) -> None:
+    def _bring_kept(self, link: ServiceLink) -> None:
         """Send what was kept for a service, where others may have kept it too in a turn."""
         if link.name in self._bringing or not self._passing.has_kept(link):
             return
@@ -317,7 +319,7 @@ class Neighbours:
         if link.is_connected.is_set() and self._turns.may_begin(link.name, neighbours):
             self._bringing[link.name] = asyncio.create_task(self._bring(link))
 
-    async def _bring(self, link: Link) -> None:
+    async def _bring(self, link: ServiceLink) -> None:
         self._turns.begin(link.name)
         try:
             if await link.catch_up(self._settings.settling):

@@ -13,12 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Incoming
-from ensue.federation.links.link import Link
-from ensue.federation.links.outbox import Wanted
+from ensue.federation.links.link import ServiceLink
+from ensue.federation.links.outbox import WantedEvent
 from ensue.federation.links.receipts import Ticket
 from ensue.federation.mapping.compiled import compiled
-from ensue.federation.mapping.rules import Mapped
-from ensue.federation.mapping.rules import Mapping as MappingRule
+from ensue.federation.mapping.rules import Mapped, MappingRule
 from ensue.federation.messages.attributes import (
     EXPIRY,
     at_service,
@@ -40,7 +39,7 @@ NOWHERE = ""
 class Passing:
     def __init__(
         self,
-        links: Mapping[str, Link],
+        links: Mapping[str, ServiceLink],
         tree: Tree,
         interest: Interest,
         mappings: Iterable[MappingRule],
@@ -56,11 +55,11 @@ class Passing:
         for each in mappings:
             self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
 
-    def maps_from(self, link: Link) -> bool:
+    def maps_from(self, link: ServiceLink) -> bool:
         """Whether events of a service are put into other words as they come."""
         return (link.name, "in") in self._mappings
 
-    def route(self, link: Link, incoming: Sequence[Incoming]) -> None:
+    def route(self, link: ServiceLink, incoming: Sequence[Incoming]) -> None:
         """Queue events at their destinations."""
         if link.name not in self._tree.open:
             is_carried_elsewhere = link.name not in self._tree.active
@@ -80,11 +79,11 @@ class Passing:
                 self._pass_on(link, kept)
                 self._is_waking = False
 
-    def has_kept(self, link: Link) -> bool:
+    def has_kept(self, link: ServiceLink) -> bool:
         """Whether events wait for a service that this gateway has to bring there."""
         return link.name in self._tree.open and link.outbox.has_held(self._sources)
 
-    def send_kept(self, link: Link) -> None:
+    def send_kept(self, link: ServiceLink) -> None:
         if link.name in self._tree.open:
             link.outbox.send_held(self._sources)
 
@@ -92,7 +91,7 @@ class Passing:
     def _sources(self) -> tuple[str, ...]:
         return (*self._tree.open, NOWHERE)
 
-    def _pass_on(self, link: Link, received: Sequence[tuple[Incoming, Ticket]]) -> None:
+    def _pass_on(self, link: ServiceLink, received: Sequence[tuple[Incoming, Ticket]]) -> None:
         """Queue events at their destinations, all of which are looked up at once."""
         if self._history is not None:
             # Each is past for the next one.
@@ -103,7 +102,9 @@ class Passing:
         for _, ticket in received:
             ticket.confirm()
 
-    def _pass_on_batch(self, link: Link, received: Sequence[tuple[Incoming, Ticket]]) -> None:
+    def _pass_on_batch(
+        self, link: ServiceLink, received: Sequence[tuple[Incoming, Ticket]]
+    ) -> None:
         events: list[Event] = []
         known: list[tuple[int, Ticket]] = []
         for incoming, ticket in received:
@@ -118,7 +119,7 @@ class Passing:
             if not found or not self._queue(link, event, found, (identity, ticket)):
                 link.counts.filtered += 1
 
-    def _taken(self, link: Link, incoming: Incoming) -> tuple[Event, int] | None:
+    def _taken(self, link: ServiceLink, incoming: Incoming) -> tuple[Event, int] | None:
         """An event in the common words, as it stands at a service, and its identity."""
         given = incoming.event
         if given is None:
@@ -142,7 +143,11 @@ class Passing:
         return at_service(given, link.name, link.service.kind), identity
 
     def _queue(
-        self, source: Link, event: Event, found: Mapping[str, bool], known: tuple[int, Ticket]
+        self,
+        source: ServiceLink,
+        event: Event,
+        found: Mapping[str, bool],
+        known: tuple[int, Ticket],
     ) -> bool:
         """Queue an event at those of its destinations where it has not been; tell if there are."""
         been = path_of(event)
@@ -156,10 +161,10 @@ class Passing:
             if name in been or (is_parcel and is_for_clients):
                 continue
             is_wanted = True
-            self._send(link, Wanted(outgoing, in_transit, known[0], source.name), known[1])
+            self._send(link, WantedEvent(outgoing, in_transit, known[0], source.name), known[1])
         return is_wanted
 
-    def _send(self, link: Link, wanted: Wanted, ticket: Ticket) -> None:
+    def _send(self, link: ServiceLink, wanted: WantedEvent, ticket: Ticket) -> None:
         """Queue an event at a link, in the words of its service if it is for its clients."""
         if not wanted.in_transit:
             mapped = self._mapped(link, "out", wanted.event)
@@ -176,7 +181,7 @@ class Passing:
         else:
             link.outbox.hold(wanted, ticket)
 
-    def _mapped(self, link: Link, direction: str, event: Event) -> Event | None:
+    def _mapped(self, link: ServiceLink, direction: str, event: Event) -> Event | None:
         """An event as the mappings of a service make it; None if it cannot be, or is not to be."""
         if not self._mappings:
             return event

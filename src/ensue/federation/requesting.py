@@ -45,11 +45,11 @@ def kind_of(url: str, given: str | None) -> str:
 
 async def send_request(
     service: Service, request: control.Request, patience: float
-) -> list[control.Done]:
+) -> list[control.RequestDone]:
     """Send a request over a service; out go the answers that came in time, each once, although
     several gateways may bring one back."""
     adapter = adapter_class(service.kind)(service)
-    answers: dict[str, control.Done] = {}
+    answers: dict[str, control.RequestDone] = {}
     try:
         await adapter.connect()
         await adapter.tell(control.write(request))
@@ -68,12 +68,12 @@ async def send_request(
     return list(answers.values())
 
 
-def _answer(message: bytes, request: control.Request) -> control.Done | None:
+def _answer(message: bytes, request: control.Request) -> control.RequestDone | None:
     try:
         said = control.read(message)
     except EventError:
         return None
-    return said if isinstance(said, control.Done) and said.request == request.id else None
+    return said if isinstance(said, control.RequestDone) and said.request == request.id else None
 
 
 def run_request(

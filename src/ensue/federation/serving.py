@@ -2,8 +2,8 @@
 
 `ready` goes to the standard error once every service is connected and every standing request is in
 force; after it, every trouble with a link, once. SIGTERM and SIGINT end it: what is on its way
-arrives first. What must outlive it stands in a file beside the TOML file (`[gateway] state` names
-another).
+arrives first. `[gateway] listen` asks for `/health` and `/metrics` over HTTP. What must outlive it
+stands in a file beside the TOML file (`[gateway] state` names another).
 """
 
 from __future__ import annotations
@@ -14,12 +14,16 @@ import logging
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
+from ensue.errors import UsageError
+from ensue.federation.adapters.base import driver
 from ensue.federation.configuration import read_file, read_settings
+from ensue.federation.doors import Doors
 from ensue.federation.gateway import Gateway
-from ensue.federation.listening import listen
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _DRIVERS = ("mqtt", "aio_pika", "aiormq", "nats")
 """Loggers of client libraries: what they say at every attempt is told of a link once."""
 
@@ -43,7 +47,7 @@ async def _serve(gateway: Gateway) -> int:
         loop.add_signal_handler(each, ended.set)
     doors = None
     if gateway.settings.listen is not None:
-        doors = await listen(gateway, gateway.settings.listen)
+        doors = await _listen(gateway, gateway.settings.listen)
     watching = asyncio.create_task(_tell_troubles(gateway))
     started = asyncio.create_task(gateway.start())
     waiting = asyncio.create_task(ended.wait())
@@ -62,6 +66,36 @@ async def _serve(gateway: Gateway) -> int:
         if doors is not None:
             await doors.close()
     return 0
+
+
+async def _listen(gateway: Gateway, address: str) -> Doors:
+    """Serve `/health`, `/metrics` and `/links` over HTTP until `await close()` of the doors."""
+    web: Any = driver("aiohttp.web", "http")
+    host, _, port = address.rpartition(":")
+
+    async def health(_: Any) -> Any:
+        found = gateway.health()
+        return web.json_response(found, status=200 if found["status"] == "ready" else 503)
+
+    async def metrics(_: Any) -> Any:
+        await gateway.measure()
+        return web.Response(text=gateway.metrics(), headers={"Content-Type": _METRICS_TYPE})
+
+    async def status(_: Any) -> Any:
+        await gateway.measure()
+        return web.json_response(gateway.status())
+
+    application = web.Application()
+    application.add_routes(
+        [web.get("/health", health), web.get("/metrics", metrics), web.get("/links", status)]
+    )
+    doors = Doors(application)
+    try:
+        await doors.open(host.strip("[]") or None, int(port))
+    except (OSError, OverflowError) as error:
+        await doors.close()
+        raise UsageError(f"`[gateway] listen`: `{address}` cannot be used: {error}") from None
+    return doors
 
 
 def _spare_collections() -> None:

@@ -18,7 +18,7 @@ from ensue.errors import EventError, HistoryError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import RESERVED, Event
 from ensue.history.publication import (
-    Instants,
+    InstantColumns,
     Publication,
     is_instant,
     key_of,
@@ -43,7 +43,7 @@ def kept_publication(event: Event) -> Publication:
     return publication_of(event, _text_of(event))
 
 
-def kept_instants(events: Sequence[Event]) -> Instants | None:
+def kept_instants(events: Sequence[Event]) -> InstantColumns | None:
     """Events in columns, ready to be stored; None unless all of them are plain instants.
 
     Events must have come from JSON, so that JSON gives them back as they are.
@@ -56,7 +56,7 @@ def kept_instants(events: Sequence[Event]) -> Instants | None:
         texts = _write_lines(events).split(_BREAK)[:-1]
     except (TypeError, ValueError, OverflowError, RecursionError):
         return None
-    return Instants(events, list(map(key_of, events)), [each.time for each in events], texts)
+    return InstantColumns(events, list(map(key_of, events)), [each.time for each in events], texts)
 
 
 def body_of(publication: Publication) -> bytes:

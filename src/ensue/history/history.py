@@ -19,9 +19,9 @@ from typing import Final, Self
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
-from ensue.history.asking import Asker
+from ensue.history.asking.asker import Asker
+from ensue.history.asking.bounding import bound
 from ensue.history.bodies import kept_instants, kept_publication
-from ensue.history.bounding import bound
 from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
 from ensue.history.replaying import replay_filter, replay_library
@@ -103,14 +103,14 @@ class History:
             batch: list[Publication] = []
             for event in given:
                 try:
-                    made = kept_publication(as_event(event))
+                    publication = kept_publication(as_event(event))
                 except EventError as error:
                     if on_refused is None:
                         self._keep(batch, None)
                         raise
                     on_refused(event, error)
                     continue
-                batch.append(made)
+                batch.append(publication)
             kept += self._keep(batch, on_refused)
         return kept
 

@@ -53,14 +53,14 @@ def keep(
         place = changed if key in known else new
         old = place.get(key) or (known[key].publication if key in known else None)
         try:
-            made = each if old is None else joined(old, each)
+            publication = each if old is None else joined(old, each)
             store.note(each.event)
         except EventError as error:
             refused.append((each, error))
             if goes_on:
                 continue
             break
-        place[key] = made
+        place[key] = publication
     store.insert(list(new.values()))
     store.replace([(known[key], each) for key, each in changed.items()])
     return refused

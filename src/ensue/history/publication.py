@@ -25,7 +25,7 @@ PHASES: Final = ("start", "end", "instant")
 _TIMING: Final = frozenset({PHASE, END, START_UNTIL, END_UNTIL})
 
 
-class Times(NamedTuple):
+class Interval(NamedTuple):
     """The interval of a publication, in microseconds since 1970; no end while it is open.
 
     The start lies somewhere in `start` to `start_until`, the end in `end` to `end_until`; where
@@ -42,7 +42,7 @@ class Times(NamedTuple):
         return self.start == self.start_until and self.end == self.end_until
 
     @classmethod
-    def of(cls, start: int, end: int | None) -> Times:
+    def of(cls, start: int, end: int | None) -> Interval:
         return cls(start, start, end, end)
 
 
@@ -54,7 +54,7 @@ class Publication(NamedTuple):
     """
 
     event: Event
-    times: Times
+    times: Interval
     key: bytes
     opening: Event | None = None
     closing: Event | None = None
@@ -68,7 +68,7 @@ class Publication(NamedTuple):
         return halves or (self.event,)
 
 
-class Instants(NamedTuple):
+class InstantColumns(NamedTuple):
     """Publications without an interval, in columns; each stands for an event of its own."""
 
     events: Sequence[Event]
@@ -79,13 +79,13 @@ class Instants(NamedTuple):
 
 def key_of(event: Event) -> bytes:
     """Sixteen bytes that stand for the source and the id of an event."""
-    digest = _begun(event.source).copy()
+    digest = _digest_of_source(event.source).copy()
     digest.update(event.id.encode("utf-8", "surrogatepass"))
     return digest.digest()
 
 
 @lru_cache(maxsize=1024)
-def _begun(source: str) -> blake2b:
+def _digest_of_source(source: str) -> blake2b:
     """The digest of a source, to which an id is added."""
     name = f"{len(source)}:{source}"
     return blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16)
@@ -101,7 +101,7 @@ def publication_of(event: Event, text: bytes = b"") -> Publication:
     extensions = event.extensions
     if is_instant(event):
         time = event.time
-        return Publication(event, Times(time, time, time, time), key_of(event), text=text)
+        return Publication(event, Interval(time, time, time, time), key_of(event), text=text)
     problems: list[str] = []
     phase = _phase(extensions, problems)
     end = _instant(extensions, END, problems)
@@ -159,7 +159,7 @@ def _merged(old: Event, new: Event) -> Event:
     return Event(new.id, new.source, new.type, new.time, data, extensions)
 
 
-def _opened(event: Event, end: int | None, end_until: int | None, until: int | None) -> Times:
+def _opened(event: Event, end: int | None, end_until: int | None, until: int | None) -> Interval:
     if end is not None or end_until is not None:
         raise EventError(
             [
@@ -167,7 +167,7 @@ def _opened(event: Event, end: int | None, end_until: int | None, until: int | N
                 f" `{END_UNTIL}` is given: leave one of the two out"
             ]
         )
-    times = Times(event.time, event.time if until is None else until, None, None)
+    times = Interval(event.time, event.time if until is None else until, None, None)
     _refuse_disorder(event, times)
     return times
 
@@ -182,14 +182,16 @@ def _closed(event: Event, end: int | None, until: int | None) -> Publication:
             ]
         )
     last = event.time if until is None else until
-    times = Times(event.time, last, event.time, last)
+    times = Interval(event.time, last, event.time, last)
     _refuse_disorder(event, times)
     return Publication(event, times, key_of(event), closing=event)
 
 
-def _times(event: Event, start_until: int | None, end: int | None, end_until: int | None) -> Times:
+def _times(
+    event: Event, start_until: int | None, end: int | None, end_until: int | None
+) -> Interval:
     if end is not None and start_until is None and end_until is None and end >= event.time:
-        return Times(event.time, event.time, end, end)
+        return Interval(event.time, event.time, end, end)
     last_start = event.time if start_until is None else start_until
     if end is None:
         # An instant ends when it starts, also where it is not known when.
@@ -197,14 +199,14 @@ def _times(event: Event, start_until: int | None, end: int | None, end_until: in
             raise EventError(
                 [f"`{event.id}`: `{END_UNTIL}` is given without `{END}`: give both, or none"]
             )
-        times = Times(event.time, last_start, event.time, last_start)
+        times = Interval(event.time, last_start, event.time, last_start)
     else:
-        times = Times(event.time, last_start, end, end if end_until is None else end_until)
+        times = Interval(event.time, last_start, end, end if end_until is None else end_until)
     _refuse_disorder(event, times)
     return times
 
 
-def _refuse_disorder(event: Event, times: Times) -> None:
+def _refuse_disorder(event: Event, times: Interval) -> None:
     problem = None
     if times.start_until < times.start:
         problem = f"`{START_UNTIL}` lies before `time`"

@@ -17,10 +17,10 @@ from typing import Final, Protocol, Self
 
 from ensue.engine.inputs import Instant, time_microseconds
 from ensue.engine.run import Run
-from ensue.engine.running.publications import Publications
+from ensue.engine.running.admission import Publications
 from ensue.errors import EventError
 from ensue.events.event import Event
-from ensue.history.prepared import asks_history
+from ensue.history.asking.prepared import asks_history
 from ensue.history.store import Store
 from ensue.history.stores.memory import MemoryStore
 from ensue.lang.expressions.tree import Expression

@@ -23,7 +23,7 @@ from ensue.events.event import Event
 from ensue.history.bodies import event_in, halves_in
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
-from ensue.history.publication import Instants, Publication, Times
+from ensue.history.publication import InstantColumns, Interval, Publication
 
 FOREVER: Final = 2**63 - 1
 """Stands in the place of the end of an open interval, so that it sorts behind all others."""
@@ -32,7 +32,7 @@ OPEN_SPAN: Final = 64
 UNCERTAIN_SPAN: Final = 65
 
 
-def span_of(times: Times) -> int:
+def span_of(times: Interval) -> int:
     if not times.is_certain:
         return UNCERTAIN_SPAN
     return OPEN_SPAN if times.end is None else (times.end - times.start).bit_length()
@@ -48,7 +48,7 @@ class Stored(msgspec.Struct):
 
     seq: int
     key: bytes
-    times: Times
+    times: Interval
     body: bytes
     _event: Event | None = None
 
@@ -82,7 +82,7 @@ class Window:
     low: int = LONG_AGO
     high: int = FOREVER - 1
 
-    def admits(self, times: Times) -> bool:
+    def admits(self, times: Interval) -> bool:
         """Whether a certain publication lies in it."""
         match self.kind:
             case "ended":
@@ -136,7 +136,7 @@ class Store(Protocol):
     def insert(self, publications: Sequence[Publication]) -> None:
         """Store new ones, in the order of their arrival."""
 
-    def insert_instants(self, instants: Instants) -> bool:
+    def insert_instants(self, instants: InstantColumns) -> bool:
         """As `insert`, of columns; False if this store needs each event apart (`note`)."""
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:

@@ -6,7 +6,7 @@
     wine.is_a("wine:Chianti", "wine:RedWine")
 
 Files are read by `sources`, closed under OWL 2 RL by `reasoning`, and made into codes by
-`classification`; `names` knows how concepts are written. A `Snapshot` holds all of it, an
+`classification`; `names` knows how concepts are written. An `OntologySnapshot` holds all, an
 `Ontology` the one in force. It needs the extra `knowledge` (rdflib and reasonable).
 """
 

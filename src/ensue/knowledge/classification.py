@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from rdflib.term import Node, URIRef
 
 from ensue.knowledge.codes import CodeSet
-from ensue.knowledge.facts import Facts
-from ensue.knowledge.vocabulary import (
+from ensue.knowledge.reasoning.triples import Triples
+from ensue.knowledge.reasoning.vocabulary import (
     EQUIVALENT_CLASS,
     EQUIVALENT_PROPERTY,
     NOTHING,
@@ -44,7 +44,7 @@ class Classification:
     same: tuple[CodeSet, ...]
 
 
-def classify(facts: Facts) -> Classification:
+def classify(facts: Triples) -> Classification:
     found = _concepts(facts)
     pairs = _hierarchy(facts, found)
     ordered = _in_order(found, pairs)
@@ -75,7 +75,7 @@ def is_concept(node: Node) -> bool:
     )
 
 
-def _hierarchy(facts: Facts, concepts: Set[URIRef]) -> list[tuple[Node, Node]]:
+def _hierarchy(facts: Triples, concepts: Set[URIRef]) -> list[tuple[Node, Node]]:
     """All pairs of a more specific and a less specific concept, those by type included."""
     predicates = (SUB_CLASS, SUB_PROPERTY, SAME, TYPE, EQUIVALENT_CLASS, EQUIVALENT_PROPERTY)
     pairs = [
@@ -91,7 +91,7 @@ def _hierarchy(facts: Facts, concepts: Set[URIRef]) -> list[tuple[Node, Node]]:
     return pairs
 
 
-def _concepts(facts: Facts) -> set[URIRef]:
+def _concepts(facts: Triples) -> set[URIRef]:
     # Headers of ontologies are named too, and are no concepts.
     headers = facts.members(ONTOLOGY)
     found = {

@@ -17,7 +17,7 @@ from rdflib.term import Node
 
 from ensue.errors import OntologyError
 from ensue.knowledge.codes import UNKNOWN
-from ensue.knowledge.vocabulary import VOCABULARIES
+from ensue.knowledge.reasoning.vocabulary import VOCABULARIES
 
 _LOCAL = re.compile(r"[^#/:]+\Z")
 MOST_SHOWN = 3

@@ -1,9 +1,9 @@
 """An ontology as a user holds it: loaded, asked, read again.
 
-In come files; out come answers about their concepts. What the files say is held in a `Snapshot`
-that is swapped as a whole when they are read again, so that every question is answered by one
-reading. A reading that lacks a concept which a filter in use names is refused; otherwise all
-tests of filters take it over, one after the other.
+In come files; out come answers about their concepts. What the files say is held in a
+`OntologySnapshot` that is swapped as a whole when they are read again, so that every question is
+answered by one reading. A reading that lacks a concept which a filter in use names is refused;
+otherwise all tests of filters take it over, one after the other.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ensue.errors import OntologyError
 from ensue.knowledge.codes import Codes
-from ensue.knowledge.snapshot import Snapshot
+from ensue.knowledge.snapshot import OntologySnapshot
 from ensue.knowledge.sources import Source, Text, read
 from ensue.knowledge.testing import LiveTest, compiled
 from ensue.lang.expressions.tree import ConceptTerm
@@ -71,15 +71,15 @@ class Ontology:
                 each()
             return snapshot.generation
 
-    def _read(self, generation: int) -> Snapshot:
+    def _read(self, generation: int) -> OntologySnapshot:
         reading = read(self._sources)
         # A prefix that is given here is meant, whatever the files use it for.
         for prefix in self._own_prefixes:
             reading.prefixes.pop(prefix, None)
         reading.declare(self._own_prefixes)
-        return Snapshot(reading, generation)
+        return OntologySnapshot(reading, generation)
 
-    def _prepared(self, snapshot: Snapshot) -> list[Callable[[], None]]:
+    def _prepared(self, snapshot: OntologySnapshot) -> list[Callable[[], None]]:
         """What takes the snapshot over in each test that is in use."""
         ready: list[Callable[[], None]] = []
         problems: list[str] = []
@@ -95,7 +95,7 @@ class Ontology:
     # --- questions --------------------------------------------------------------------------------
 
     @property
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> OntologySnapshot:
         """The reading that is in force."""
         return self._snapshot
 
@@ -214,7 +214,7 @@ class Ontology:
         return pa.array(found, mask=np.asarray(_as_array(column).is_null()))
 
 
-def codes_of(snapshot: Snapshot, column: Any) -> Codes:
+def codes_of(snapshot: OntologySnapshot, column: Any) -> Codes:
     encoded = _as_array(column).dictionary_encode()
     code = snapshot.names.code
     # What is null has no place in the dictionary, and gets the one behind its end.

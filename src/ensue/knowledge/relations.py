@@ -19,8 +19,8 @@ from decimal import Decimal
 from rdflib.term import Literal, Node
 
 from ensue.knowledge.codes import CodeSet
-from ensue.knowledge.facts import Facts
-from ensue.knowledge.vocabulary import (
+from ensue.knowledge.reasoning.triples import Triples
+from ensue.knowledge.reasoning.vocabulary import (
     DOMAIN,
     HAS_VALUE,
     ON_PROPERTY,
@@ -38,7 +38,7 @@ from ensue.knowledge.vocabulary import (
 class Relations:
     """For each property, by its code: which concepts have which values."""
 
-    def __init__(self, facts: Facts, codes: Mapping[Node, int]) -> None:
+    def __init__(self, facts: Triples, codes: Mapping[Node, int]) -> None:
         self._concepts: dict[int, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
         self._constants: dict[int, dict[tuple[type, object], set[int]]] = defaultdict(
             lambda: defaultdict(set)
@@ -95,7 +95,7 @@ class Relations:
         owners.add(owner)
         return is_new
 
-    def _add_those_of_classes(self, facts: Facts, codes: Mapping[Node, int]) -> None:
+    def _add_those_of_classes(self, facts: Triples, codes: Mapping[Node, int]) -> None:
         transitive = {codes[each] for each in facts.members(TRANSITIVE) if each in codes}
         changed = set()
         for owner, on_property, value in _inherited(facts):
@@ -127,7 +127,7 @@ def _constant(literal: Literal) -> object:
     return value if isinstance(value, bool | int | float) else str(literal)
 
 
-def _inherited(facts: Facts) -> Iterator[tuple[Node, Node, Node]]:
+def _inherited(facts: Triples) -> Iterator[tuple[Node, Node, Node]]:
     """Class, property and value of every restriction above a class."""
     for kind in (HAS_VALUE, SOME_VALUES):
         for restriction, value in facts.pairs(kind):
@@ -136,7 +136,7 @@ def _inherited(facts: Facts) -> Iterator[tuple[Node, Node, Node]]:
                     yield narrower, on_property, value
 
 
-def _declared(facts: Facts) -> set[Node]:
+def _declared(facts: Triples) -> set[Node]:
     """Properties that are declared, used or not."""
     kinds = {
         kind

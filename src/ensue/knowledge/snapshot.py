@@ -18,19 +18,19 @@ from ensue.errors import OntologyError
 from ensue.knowledge.classification import Classification, classify
 from ensue.knowledge.codes import UNKNOWN, CodeSet
 from ensue.knowledge.names import Names
-from ensue.knowledge.reasoning import entailed
+from ensue.knowledge.reasoning.closure import entailed
+from ensue.knowledge.reasoning.vocabulary import STANDARD_PREFIXES, VOCABULARIES
 from ensue.knowledge.relations import Relations
-from ensue.knowledge.sources import Reading
-from ensue.knowledge.vocabulary import STANDARD_PREFIXES, VOCABULARIES
+from ensue.knowledge.sources import ReadTriples
 from ensue.lang.expressions.comparing import stands_in
 
 Constant = bool | int | float | str | datetime
 
 
-class Snapshot:
+class OntologySnapshot:
     """`generation` counts the readings of one ontology, from 1."""
 
-    def __init__(self, reading: Reading, generation: int) -> None:
+    def __init__(self, reading: ReadTriples, generation: int) -> None:
         reading.declare({p: n for p, n in STANDARD_PREFIXES.items() if p not in reading.prefixes})
         self.generation = generation
         self.prefixes = {prefix: tuple(spaces) for prefix, spaces in reading.prefixes.items()}

@@ -52,7 +52,7 @@ Source = str | PathLike[str] | Text | Graph
 
 
 @dataclass
-class Reading:
+class ReadTriples:
     """The triples of all sources. A prefix that two sources declare has two namespaces."""
 
     graph: Graph = field(default_factory=lambda: Graph(bind_namespaces="none"))
@@ -65,11 +65,11 @@ class Reading:
                 known.append(namespace)
 
 
-def read(sources: Sequence[Source]) -> Reading:
+def read(sources: Sequence[Source]) -> ReadTriples:
     """Raises `OntologyError` with what is wrong with each source."""
     if not sources:
         raise OntologyError(["no ontology was given: name at least one file"])
-    reading = Reading()
+    reading = ReadTriples()
     problems: list[str] = []
     for source in sources:
         try:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ensue.errors import OntologyError
 from ensue.knowledge.codes import UNKNOWN, CodeSet
-from ensue.knowledge.snapshot import Snapshot
+from ensue.knowledge.snapshot import OntologySnapshot
 from ensue.lang.expressions.terms import Concept, ConceptBag, TextSets
 from ensue.lang.expressions.tree import ConceptTerm, IsA, Literal, OntologyProperty, SameAs
 
@@ -53,7 +53,7 @@ class CodeTest:
         return CodeSet.of(passing if self.only is None else passing & set(self.only))
 
 
-def compiled(term: ConceptTerm, snapshot: Snapshot) -> CodeTest:
+def compiled(term: ConceptTerm, snapshot: OntologySnapshot) -> CodeTest:
     """The test of a term. Raises `OntologyError` with every name that is unknown or ambiguous."""
     problems: list[str] = []
     concepts: list[int] = []
@@ -85,7 +85,7 @@ def _quantified(quantifier: str, sets: Sequence[CodeSet]) -> CodeTest:
 
 
 def _of_property(
-    term: OntologyProperty, prop: int, concepts: Sequence[int], snapshot: Snapshot
+    term: OntologyProperty, prop: int, concepts: Sequence[int], snapshot: OntologySnapshot
 ) -> CodeTest:
     if isinstance(term.concept, Literal):
         return CodeTest((snapshot.with_constant(prop, term.operator, term.concept.value),))
@@ -120,11 +120,11 @@ class LiveTest:
     given sets of texts (`texts`).
     """
 
-    def __init__(self, term: ConceptTerm, snapshot: Snapshot) -> None:
+    def __init__(self, term: ConceptTerm, snapshot: OntologySnapshot) -> None:
         self.term = term
         self.take(snapshot, compiled(term, snapshot))
 
-    def take(self, snapshot: Snapshot, test: CodeTest) -> None:
+    def take(self, snapshot: OntologySnapshot, test: CodeTest) -> None:
         """Test by another snapshot. One assignment, so that a question never sees two snapshots."""
         self._current = (snapshot.names.spellings.get, test.singly.bounds, test, snapshot)
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.wire_names import wired_correlations
 from ensue.lang.diagnostics import Diagnostic
-from ensue.lang.expressions.binding import Binding
+from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.syntax import Correlation, LibraryTree
 
 
@@ -26,7 +26,7 @@ class CheckedLibrary:
     types: TypeSystem
     feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
-    ontology: Binding | None = field(default=None, compare=False)
+    ontology: BindingOntology | None = field(default=None, compare=False)
 
     @cached_property
     def correlations(self) -> tuple[Correlation, ...]:

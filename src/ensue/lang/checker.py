@@ -21,12 +21,12 @@ from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.transformers import TransformerFacts
 from ensue.lang.derived.wire_names import wire_names, wired_types
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.expressions.binding import Binding, bound
+from ensue.lang.expressions.binding import BindingOntology, bound
 from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
 
 
 def check(
-    tree: LibraryTree, diagnostics: Diagnostics, ontology: Binding | None = None
+    tree: LibraryTree, diagnostics: Diagnostics, ontology: BindingOntology | None = None
 ) -> CheckedLibrary | None:
     """The library, or None where it has an error (one that was reported before counts too).
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS
 from ensue.machine.model import Bind, Emit, Machine, State, Switch, Timer
-from ensue.machine.stepping import NOW, Fired, Stepper, Taken
+from ensue.machine.stepping import NOW, Fired, PassResult, Stepper
 
 
 @dataclass(eq=False, slots=True)
@@ -59,11 +59,6 @@ class MachineTable:
         self.first = self._state(frozenset(starts))
 
     @property
-    def state_count(self) -> int:
-        """How many states have been made and kept so far."""
-        return len(self._states)
-
-    @property
     def states(self) -> tuple[TableState, ...]:
         """The states that have been made and kept so far, in the order of their first visit."""
         return tuple(self._states.values())
@@ -81,7 +76,7 @@ class MachineTable:
                 for each in switch.clear:
                     active.pop(each, None)
                 active.update(dict.fromkeys(switch.target, NOW))
-            taken = Taken()
+            taken = PassResult()
         elif kind == "due":
             taken = self._stepper.take(active, due=what)
         else:

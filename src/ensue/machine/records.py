@@ -36,25 +36,25 @@ from ensue.machine.model import (
 )
 
 
-class Record(msgspec.Struct, array_like=True, frozen=True):
-    """An array, for a library may have very many of them."""
+class SavedRecord(msgspec.Struct, array_like=True, frozen=True):
+    """Written as an array, without field names: a library may have very many records."""
 
 
-class TypeRecord(Record, frozen=True, tag="type"):
+class TypeRecord(SavedRecord, frozen=True, tag="type"):
     name: str
     parent: str | None
     attributes: list[tuple[str, str]]
     wire: str | None = None
 
 
-class EventPortRecord(Record, frozen=True, tag="event"):
+class EventPortRecord(SavedRecord, frozen=True, tag="event"):
     name: str
     event_type: str
     source: str | None
     where: str | None
 
 
-class TimerPortRecord(Record, frozen=True, tag="timer"):
+class TimerPortRecord(SavedRecord, frozen=True, tag="timer"):
     name: str
     kind: Literal["every", "deadline"]
     period: int
@@ -63,7 +63,7 @@ class TimerPortRecord(Record, frozen=True, tag="timer"):
 PortRecord = EventPortRecord | TimerPortRecord
 
 
-class TransitionRecord(Record, frozen=True):
+class TransitionRecord(SavedRecord, frozen=True):
     """`input`: an atom, [state, microseconds] of a timeout, or nothing. `effect`: a word and what.
 
     The words are `emit` (a type or nothing), `fire` (a branch), `bind` and `first` (a place).
@@ -78,7 +78,7 @@ class TransitionRecord(Record, frozen=True):
     effect: tuple[Any, ...] | None
 
 
-class SwitchRecord(Record, frozen=True):
+class SwitchRecord(SavedRecord, frozen=True):
     label: str
     kind: Literal["abort", "revive"]
     requires: State
@@ -86,13 +86,13 @@ class SwitchRecord(Record, frozen=True):
     target: tuple[State, ...]
 
 
-class BranchRecord(Record, frozen=True):
+class BranchRecord(SavedRecord, frozen=True):
     root: State
     labels: tuple[tuple[str, State], ...]
     places: tuple[tuple[int, str, State], ...]
 
 
-class MachineRecord(Record, frozen=True):
+class MachineRecord(SavedRecord, frozen=True):
     """`names` of states, or how many there are. `atoms`: `port` and its name, `predicate` and its
     text, or `any`."""
 
@@ -106,7 +106,7 @@ class MachineRecord(Record, frozen=True):
     constant: tuple[State, ...]
 
 
-class CorrelationRecord(Record, frozen=True, tag="correlation"):
+class CorrelationRecord(SavedRecord, frozen=True, tag="correlation"):
     name: str
     output: str
     ports: list[PortRecord]
@@ -123,7 +123,7 @@ class CorrelationRecord(Record, frozen=True, tag="correlation"):
     having: str | None = None
 
 
-class BodyRecord(Record, frozen=True):
+class BodyRecord(SavedRecord, frozen=True):
     made_by: str
     definitions: list[TypeRecord | CorrelationRecord]
 

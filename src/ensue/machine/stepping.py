@@ -37,7 +37,7 @@ class Fired:
 
 
 @dataclass(slots=True)
-class Taken:
+class PassResult:
     """What one pass did: effects in their order, and the timeouts that were started."""
 
     effects: list[Emit | Bind | Fired] = field(default_factory=list)
@@ -67,10 +67,10 @@ class Stepper:
         atoms: frozenset[int] = frozenset(),
         due: frozenset[State] = frozenset(),
         now: float = NOW,
-    ) -> Taken:
+    ) -> PassResult:
         """Change `active` by one event (its atoms), one tick (the timeouts due) or neither."""
         present = dict(active)
-        taken = Taken()
+        taken = PassResult()
         if self._index is None:
             for transition in self.machine.transitions:
                 self._try(transition, atoms, due, now, active, present, taken)
@@ -98,7 +98,7 @@ class Stepper:
         now: float,
         active: Starts,
         present: Starts,
-        taken: Taken,
+        taken: PassResult,
     ) -> bool:
         """Take a transition if it is its turn and it is enabled."""
         wanted = transition.input

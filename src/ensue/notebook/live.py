@@ -22,7 +22,7 @@ from ensue.errors import EnsueError, UsageError
 from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.library import duration_microseconds
-from ensue.notebook.sources import Delivery, deliveries_of
+from ensue.notebook.sources import ShownEvent, deliveries_of
 from ensue.notebook.tables import rows_html
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class LiveView:
         self._latest: deque[Event] = deque(maxlen=rows)
         self._by_rule: Counter[str] = Counter()
         self._last_by_rule: dict[str, int] = {}
-        self._begun = time.monotonic()
+        self._started = time.monotonic()
         self._ended: float | None = None
         self._drawn = float("-inf")
         self._lock = threading.RLock()
@@ -104,7 +104,7 @@ class LiveView:
             self._by_rule[rule] += 1
             self._last_by_rule[rule] = output.time
 
-    def _take(self, delivery: Delivery) -> None:
+    def _take(self, delivery: ShownEvent) -> None:
         with self._lock:
             if delivery.is_output:
                 self._count(delivery.event)
@@ -113,7 +113,7 @@ class LiveView:
                 self._latest.appendleft(delivery.event)
         self._draw_soon()
 
-    def _follow(self, deliveries: Iterator[Delivery], end: Callable[[], None]) -> None:
+    def _follow(self, deliveries: Iterator[ShownEvent], end: Callable[[], None]) -> None:
         """Take deliveries in a thread of its own until there are no more, or `stop`."""
 
         def follow() -> None:
@@ -200,7 +200,7 @@ class LiveView:
 
     def _repr_html_(self) -> str:
         with self._lock:
-            seconds = max((self._ended or time.monotonic()) - self._begun, 1e-9)
+            seconds = max((self._ended or time.monotonic()) - self._started, 1e-9)
             shown, count = list(self._latest), self.events + self.outputs
             if self._by_rule or self._run is not None:
                 count = self.outputs

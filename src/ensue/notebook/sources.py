@@ -19,14 +19,14 @@ from ensue.remote import Server
 CHOICES = ("filter", "kinds", "library", "correlation", "after")
 
 
-class Delivery(NamedTuple):
+class ShownEvent(NamedTuple):
     event: Event
     is_output: bool
 
 
 def deliveries_of(
     source: object, wants: Any, filters: Mapping[str, str]
-) -> tuple[str, Iterator[Delivery], Callable[[], None]]:
+) -> tuple[str, Iterator[ShownEvent], Callable[[], None]]:
     if isinstance(source, str):
         if wants is not None:
             raise UsageError("a server is asked by `filter`, `kinds`, `library` or `correlation`")
@@ -45,24 +45,24 @@ def deliveries_of(
     )
 
 
-def _of_subscription(subscription: Subscription) -> Iterator[Delivery]:
+def _of_subscription(subscription: Subscription) -> Iterator[ShownEvent]:
     """Events until the subscription is closed."""
     for event in subscription:
-        yield Delivery(event, "correlation" in event.extensions)
+        yield ShownEvent(event, "correlation" in event.extensions)
 
 
 def _of_server(
     url: str, filters: Mapping[str, str]
-) -> tuple[str, Iterator[Delivery], Callable[[], None]]:
+) -> tuple[str, Iterator[ShownEvent], Callable[[], None]]:
     if unknown := sorted(filters.keys() - set(CHOICES)):
         known = ", ".join(f"`{each}`" for each in CHOICES)
         raise UsageError(f"`{unknown[0]}` is no choice of a stream: there is {known}")
     server = Server(url)
 
-    def deliveries() -> Iterator[Delivery]:
+    def deliveries() -> Iterator[ShownEvent]:
         for kind, _, body in server.stream(filters, _let_pass):
             try:
-                yield Delivery(decode(body), kind == "output")
+                yield ShownEvent(decode(body), kind == "output")
             except EventError:
                 continue
 

@@ -70,7 +70,7 @@ NO_REQUEST: Final = _refusal(
 )
 
 
-class Patience:
+class ConnectionDeadline:
     """When a connection is cut off. Looked at every few seconds, so that requests pay nothing."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
@@ -102,7 +102,7 @@ class Patience:
 class PatientConnection(asyncio.Protocol):
     """A connection whose patience ends with it, and which knows whether it is read."""
 
-    _patience: Patience | None = None
+    _patience: ConnectionDeadline | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._patience is not None:
@@ -130,7 +130,7 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._patience = Patience(self.loop, transport)
+        self._patience = ConnectionDeadline(self.loop, transport)
         self._patience.until = self.loop.time() + HEAD_SECONDS
         if len(self.connections) > self.most_connections:
             transport.write(TOO_MANY)
@@ -192,7 +192,7 @@ class SocketConnection(PatientConnection, WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._patience = Patience(self.loop, cast(asyncio.Transport, transport))
+        self._patience = ConnectionDeadline(self.loop, cast(asyncio.Transport, transport))
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

@@ -29,7 +29,7 @@ from ensue.server.channels.hosting import Channels
 from ensue.server.demo import Demonstration
 from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
-from ensue.server.settings.reading import is_loopback, split_address
+from ensue.server.settings.settings import is_loopback, split_address
 
 if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
@@ -55,7 +55,7 @@ def serve(path: str | None, say: Say, listen: str | None = None) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTING)
-    process = Process(settings, path, say)
+    process = ServingProcess(settings, path, say)
     try:
         import uvloop
 
@@ -86,7 +86,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class Process:
+class ServingProcess:
     """A server process from start to stop. `address` is set once it listens."""
 
     def __init__(self, settings: Settings, path: str | None, say: Say) -> None:

@@ -16,7 +16,7 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
-from ensue.history.prepared import asks_history
+from ensue.history.asking.prepared import asks_history
 from ensue.library import Library
 from ensue.spark.dispatch import correlate
 from ensue.spark.session import open_session

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ensue.errors import UsageError
-from ensue.history.prepared import asks_history
+from ensue.history.asking.prepared import asks_history
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import OutputKind, outputs_of

@@ -10,7 +10,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
+from threading import Thread
 
 from pyspark.sql import SparkSession
 
@@ -41,6 +43,28 @@ def temporary_session() -> Iterator[SparkSession]:
         yield started
     finally:
         started.stop()
+
+
+@contextmanager
+def session_beside(settings: Mapping[str, str] | None = None) -> Iterator[Future[SparkSession]]:
+    """As `open_session`, beside what is done in the block, which must write no messages.
+
+    Java takes seconds to start, in which Python can import what the session is used with.
+    """
+    opened: Future[SparkSession] = Future()
+
+    def start() -> None:
+        try:
+            opened.set_result(open_session(settings))
+        except BaseException as failure:
+            opened.set_exception(failure)
+
+    thread = Thread(target=start, daemon=True)
+    thread.start()
+    try:
+        yield opened
+    finally:
+        thread.join()
 
 
 def open_session(settings: Mapping[str, str] | None = None) -> SparkSession:

@@ -29,6 +29,7 @@ from ensue.lang.expressions.values import (
     to_number,
     to_string,
     to_timestamp,
+    wholes_equal_to,
 )
 from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.patterns import ANY, ONE, elements_of
@@ -37,9 +38,6 @@ from ensue.subscriptions import texts
 from ensue.subscriptions.questions import Atom
 
 Behaviour = tuple[int, ...]
-EXACT_IN_DOUBLES = 2**53
-BEYOND_INTEGERS = 2.0**70
-"""No integer that an event may have is as large."""
 MOST_BEHAVIOURS = 3_000
 MOST_ELEMENTS = 7
 _IN_NUMBERS = frozenset("0123456789+-.eE")
@@ -49,7 +47,7 @@ _NOTHING = object()
 """Stands for a value that is not known, in behaviours that are only not ruled out."""
 
 
-class TooManyError(Exception):
+class TooManyBehavioursError(Exception):
     """There are too many behaviours to list."""
 
 
@@ -90,7 +88,7 @@ class _Name:
         patterns = self._patterns()
         matches, complete = texts.combinations(patterns)
         if not complete:
-            raise TooManyError
+            raise TooManyBehavioursError
         numbers, times = self._numbers(), self._times()
         for value in (*matches.values(), *numbers, *times):
             self._show(value)
@@ -118,7 +116,7 @@ class _Name:
         for value in (math.nan, math.inf, -math.inf):
             self._show(value)
         if len(self._found) > MOST_BEHAVIOURS:
-            raise TooManyError
+            raise TooManyBehavioursError
         return self._found
 
     def _outcomes(self, value: Any) -> Behaviour:
@@ -159,7 +157,7 @@ class _Name:
         for time in times if any(of_times) else ():
             self._mix(matched, of_times, time)
         if len(self._found) > MOST_BEHAVIOURS:
-            raise TooManyError
+            raise TooManyBehavioursError
 
     def _mix(self, matched: Behaviour, of_text: Sequence[bool], value: Any) -> None:
         """Note a behaviour: outcomes of tests of text from `matched`, the others from a value."""
@@ -202,7 +200,7 @@ class _Name:
                 continue
         wholes: set[int] = set()
         for each in constants:
-            least, most = _wholes_equal_to(each)
+            least, most = wholes_equal_to(each)
             wholes |= {least - 1, least, most, most + 1}
         reals = sorted({float(each) for each in constants}) or [0.0]
         near = [math.nextafter(each, way) for each in reals for way in (-math.inf, math.inf)]
@@ -254,7 +252,7 @@ class _Name:
         of_bag = [each is not None and each.view is View.BAG for each in self._tests]
         like_list = self._outcomes([])
         if sum(of_bag) > 8:
-            raise TooManyError
+            raise TooManyBehavioursError
         for ways in product((1, 2), repeat=sum(of_bag)):
             way = iter(ways)
             mixed = tuple(
@@ -278,20 +276,6 @@ def _constants_of(test: Test) -> Iterator[Any]:
             yield from test.constant[1]
         case View.NUMBER | View.TEXT | View.TRUTH:
             yield test.constant
-
-
-def _wholes_equal_to(constant: int | float) -> tuple[int, int]:
-    """The least whole number that is not below a constant, and the largest that is not above it.
-
-    A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
-    """
-    if isinstance(constant, int) or not EXACT_IN_DOUBLES <= abs(constant) < BEYOND_INTEGERS:
-        return math.ceil(constant), math.floor(constant)
-    ends = []
-    for away in (-math.inf, math.inf):
-        half = (int(constant) + int(math.nextafter(constant, away))) // 2
-        ends.append(half if float(half) == constant else half + (1 if away < 0 else -1))
-    return ends[0], ends[1]
 
 
 def _are_apart(options: Sequence[Any]) -> bool:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.expressions.nesting import parts_of
+from ensue.lang.expressions.nesting import nodes_in
 from ensue.lang.expressions.terms import Concept, ConceptBag
-from ensue.lang.expressions.tree import ConceptTerm, Expression, Literal, Name, TemporalTerm
+from ensue.lang.expressions.tree import ConceptTerm, Expression, TemporalTerm
 
 
 def terms_in(expression: Expression) -> Iterator[TemporalTerm | ConceptTerm]:
     """The temporal and concept terms of a filter, also inside the filters of other terms."""
-    waiting = [expression]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, Literal | Name):
-            continue
-        if isinstance(current, TemporalTerm | ConceptTerm):
-            yield current
-        waiting.extend(parts_of(current))
+    return (each for each in nodes_in(expression) if isinstance(each, TemporalTerm | ConceptTerm))
 
 
 def concepts_in(term: TemporalTerm | ConceptTerm) -> list[str]:

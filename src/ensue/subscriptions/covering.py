@@ -34,7 +34,7 @@ from ensue.lang.matching.outcomes import Signed
 from ensue.lang.matching.tests import NEVER, Parts, View, test_of
 from ensue.subscriptions.behaviours import (
     Behaviour,
-    TooManyError,
+    TooManyBehavioursError,
     behaviours_of,
     can_have,
     is_unknown,
@@ -148,7 +148,7 @@ class _Question:
         atoms = [self._atoms[each] for each in numbers]
         try:
             yield AtomGroup(tuple(numbers), behaviours_of(name, atoms), name)
-        except TooManyError:
+        except TooManyBehavioursError:
             for number in numbers:
                 yield AtomGroup((number,), dict.fromkeys([(TRUE,), (FALSE,), (ERROR,)], _UNKNOWN))
 

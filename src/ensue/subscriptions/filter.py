@@ -15,8 +15,8 @@ from ensue.errors import LibraryError, UsageError
 from ensue.lang.building.values import Value
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.asking import AskingScope, Ontology, TemporalStore
+from ensue.lang.expressions.checking.kinds import check_predicate
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.kinds import check_predicate
 from ensue.lang.expressions.nesting import report_nesting
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.expressions.text.printing import print_expression
@@ -46,10 +46,10 @@ class Filter:
         """The filter that a text says. Raises `LibraryError` with every mistake in it."""
         expression = parse_expression(text, "<filter>")
         _check(expression, Source.of(text, "<filter>"))
-        made = cls.__new__(cls)
-        made._expression = expression
-        made._hash = None
-        return made
+        filter_ = cls.__new__(cls)
+        filter_._expression = expression
+        filter_._hash = None
+        return filter_
 
     @property
     def expression(self) -> Expression:

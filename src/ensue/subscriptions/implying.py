@@ -31,11 +31,10 @@ from ensue.lang.expressions.tree import (
     SameAs,
     Subsumes,
 )
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 
 Covers = Callable[[Expression, Expression], bool]
 
-_EXACT = 2**53
-"""Below it, whole numbers and doubles are equal in Python exactly where they are in CESQL."""
 _WEAKER = {"<": ("<", "<="), ">": (">", ">=")}
 """For each operator, the operators that hold wherever it holds."""
 
@@ -78,7 +77,7 @@ def _bounds_imply(special: Expression, general: Expression) -> bool:
 
 
 def _is_exact(value: Any) -> TypeGuard[float]:
-    return type(value) in (int, float) and abs(value) < _EXACT
+    return type(value) in (int, float) and abs(value) < EXACT_IN_DOUBLES
 
 
 def term_implies(special: Any, general: Any, covers: Covers) -> bool:

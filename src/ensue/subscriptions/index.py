@@ -60,13 +60,13 @@ class Index:
         """Add a filter under a name that is not taken."""
         if name in self._numbers:
             raise UsageError(f"`{name}` is in the index already: remove it first")
-        made = as_filter(filtered)
-        asks_ontology = self._check_terms(made)
+        filter_ = as_filter(filtered)
+        asks_ontology = self._check_terms(filter_)
         number = self._number(name)
-        self._predicates.add(number, made.expression)
+        self._predicates.add(number, filter_.expression)
         if asks_ontology:
-            self._asking[number] = made
-            self._tests[number] = self._bound(made)
+            self._asking[number] = filter_
+            self._tests[number] = self._bound(filter_)
 
     def _number(self, name: Hashable) -> int:
         if self._free:
@@ -126,31 +126,31 @@ class Index:
             self._predicates.remove(number)
             self._predicates.add(number, each.expression)
 
-    def _bound(self, made: Filter) -> list[ValueTest]:
+    def _bound(self, filter_: Filter) -> list[ValueTest]:
         """Tests of the concept terms: an ontology does not give up what they name."""
         bind = getattr(self._ontology, "bound", None)
-        terms = [each for each in terms_in(made.expression) if isinstance(each, ConceptTerm)]
+        terms = [each for each in terms_in(filter_.expression) if isinstance(each, ConceptTerm)]
         return [] if bind is None else [bind(each) for each in terms]
 
-    def _check_terms(self, made: Filter) -> bool:
+    def _check_terms(self, filter_: Filter) -> bool:
         """Refuse what nothing can answer; tell whether the filter asks the ontology."""
         asks = False
-        for term in terms_in(made.expression):
+        for term in terms_in(filter_.expression):
             if isinstance(term, TemporalTerm) and not self._asks_history:
                 raise UsageError(
-                    f"`{made}` asks a history, and this index has none: "
+                    f"`{filter_}` asks a history, and this index has none: "
                     "make it with `Index(history=...)`"
                 )
             if isinstance(term, ConceptTerm) or concepts_in(term):
                 asks = True
-                self._check_concepts(made, term)
+                self._check_concepts(filter_, term)
         return asks
 
-    def _check_concepts(self, made: Filter, term: TemporalTerm | ConceptTerm) -> None:
+    def _check_concepts(self, filter_: Filter, term: TemporalTerm | ConceptTerm) -> None:
         ontology = self._ontology
         if ontology is None:
             raise UsageError(
-                f"`{made}` asks an ontology, and this index has none: "
+                f"`{filter_}` asks an ontology, and this index has none: "
                 "make it with `Index(ontology=...)`"
             )
         for text in concepts_in(term):

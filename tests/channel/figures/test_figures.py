@@ -10,7 +10,7 @@ import pytest
 
 from ensue.channel import Laxity, VirtualClock, want
 from ensue.channel.figures import counts
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually, held
 
@@ -53,7 +53,7 @@ def test_waiting_counts_against_the_deadline() -> None:
 
 @pytest.mark.parametrize("wants", [None, want(where=lambda _: True)])
 def test_in_the_suppliers_thread_an_event_waits_for_those_who_are_called_before(
-    wants: Want | None,
+    wants: EventWant | None,
 ) -> None:
     clock = VirtualClock()
     channel = builder().clock(clock).done()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ensue.channel.links.tcp import TcpLink
+from ensue.channel.links.tcp.links import TcpLink
 from ensue.events.event import Event
 from tests.channel.making import builder, eventually
 

@@ -7,9 +7,9 @@ import socket
 from types import TracebackType
 from typing import Self
 
-from ensue.channel.links.handshake import Handshake
 from ensue.channel.links.messages import Advert, Carried, RemoteWant, Route
-from ensue.channel.links.wire import (
+from ensue.channel.links.tcp.handshake import Handshake
+from ensue.channel.links.tcp.wire import (
     LARGEST_FRAME,
     Acknowledge,
     Challenge,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ensue.channel import Block, Channel, Disconnect, DropNewest, DropOldest, Reason
-from ensue.channel.links.session import Session
-from ensue.channel.links.wire import LARGEST_FRAME
+from ensue.channel.links.tcp.session import Session
+from ensue.channel.links.tcp.wire import LARGEST_FRAME
 from tests.channel.links.pairs import Pair
 from tests.channel.links.strangers import Stranger, wanting
 from tests.channel.making import builder, event, eventually

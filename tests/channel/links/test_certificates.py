@@ -13,9 +13,9 @@ import pytest
 import trustme
 
 from ensue.channel import from_toml
-from ensue.channel.links import tcp
 from ensue.channel.links.faults import LinkFault
-from ensue.channel.links.protection import Protection
+from ensue.channel.links.tcp import links as tcp
+from ensue.channel.links.tcp.protection import Protection
 from ensue.errors import UsageError
 from tests.channel.links.strangers import Stranger
 from tests.channel.making import builder, empty, event, eventually

@@ -12,7 +12,7 @@ from ensue.channel import Block, Reason
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links import federation
 from ensue.channel.links.messages import Carried
-from ensue.channel.links.tcp import TcpLink
+from ensue.channel.links.tcp.links import TcpLink
 from ensue.events.event import Event
 from tests.channel.links.pairs import Pair
 from tests.channel.making import builder, empty, event, eventually

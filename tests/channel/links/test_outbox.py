@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ensue.channel import Block, Disconnect, DropNewest, DropOldest
 from ensue.channel.links.messages import Carried
-from ensue.channel.links.outbox import BLOCKED, GONE, Bounds, Outbox, Outgoing
+from ensue.channel.links.tcp.outbox import BLOCKED, GONE, Bounds, Outbox, OutgoingFrame
 from ensue.channel.policies import Overflow
 from tests.channel.making import event
 
@@ -25,7 +25,7 @@ def test_an_outbox_keeps_its_bounds_and_loses_nothing_silently(seed: int) -> Non
     policy = chance.choice(policies)
     events, size = chance.randint(1, 8), chance.randint(1, 60)
     outbox = Outbox(Bounds(events, size, policy))
-    placed: list[Outgoing] = []
+    placed: list[OutgoingFrame] = []
     dropped: set[int] = set()
     transmitted: list[int] = []
     acknowledged = woken = waiting = 0

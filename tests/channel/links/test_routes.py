@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.messages import CHANNELS, LONGEST_PATH, Advert, RemoteWant, Route
 from ensue.channel.links.routes import EVERYTHING, WITHDRAWN_KEPT, Routes
-from ensue.channel.links.wire import LARGEST_FRAME, framed
+from ensue.channel.links.tcp.wire import LARGEST_FRAME, framed
 
 Edge = tuple[str, str]
 

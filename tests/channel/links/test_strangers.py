@@ -13,13 +13,14 @@ import msgspec
 import pytest
 
 from ensue.channel import Channel, Reason
-from ensue.channel.links import connection as connection_module
-from ensue.channel.links import messages, tcp
+from ensue.channel.links import messages
 from ensue.channel.links.faults import LinkFault
-from ensue.channel.links.handshake import Handshake
 from ensue.channel.links.messages import Advert, Carried, RemoteWant, Route
-from ensue.channel.links.protection import Protection
-from ensue.channel.links.wire import (
+from ensue.channel.links.tcp import connection as connection_module
+from ensue.channel.links.tcp import links as tcp
+from ensue.channel.links.tcp.handshake import Handshake
+from ensue.channel.links.tcp.protection import Protection
+from ensue.channel.links.tcp.wire import (
     LARGEST_HANDSHAKE,
     PROTOCOL,
     Acknowledge,

@@ -13,7 +13,7 @@ from ensue.channel.delivery.conditions import GROUP, matches
 from ensue.channel.lookup import index as index_module
 from ensue.channel.lookup import unfiltered as unfiltered_module
 from ensue.channel.lookup.index import TargetIndex
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.expressions.text.parsing import parse_expression
@@ -255,11 +255,11 @@ VALUES = (3, 4, 3.0, "3", "gps", True, None, 2**60, [1], {"x": 1})
 def test_the_look_up_finds_exactly_whom_asking_everybody_would_find(seed: int) -> None:
     chance = random.Random(seed)
     index: TargetIndex[Named] = TargetIndex(LIBRARY.checked.types)
-    wants: dict[Named, list[Want]] = {}
+    wants: dict[Named, list[EventWant]] = {}
 
-    def drawn() -> list[Want]:
+    def drawn() -> list[EventWant]:
         return [
-            Want(
+            EventWant(
                 chance.choice([None, "Notify", "DataNotify", "Special", "Other", "Undeclared"]),
                 chance.choice([None, None, "gps", "ins"]),
                 parse_expression(chance.choice(PREDICATES)) if chance.random() < 0.6 else None,

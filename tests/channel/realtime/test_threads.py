@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ensue.channel import Timeout, WallClock
-from ensue.channel.links.loop import LINKS
+from ensue.channel.links.tcp.loop import LINKS
 from ensue.channel.realtime.process import PROCESS, SWITCH_SECONDS, YOUNG_AT_MOST
 from ensue.channel.realtime.threads import is_permitted
 from ensue.errors import UsageError

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 
 from ensue.channel import DropNewest
-from ensue.channel.links.handshake import Handshake
 from ensue.channel.links.messages import Advert, Carried, RemoteWant, Route
-from ensue.channel.links.wire import (
+from ensue.channel.links.tcp.handshake import Handshake
+from ensue.channel.links.tcp.wire import (
     LARGEST_FRAME,
     Acknowledge,
     Bye,

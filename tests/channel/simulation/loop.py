@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from ensue.channel.links.loop import LinkLoop
+from ensue.channel.links.tcp.loop import LinkLoop
 
 if TYPE_CHECKING:
     from tests.channel.simulation.network import Network

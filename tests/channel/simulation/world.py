@@ -28,9 +28,9 @@ from ensue.channel import (
 )
 from ensue.channel.asyncio_api import Subscription
 from ensue.channel.delivery.receiver import Receiver
-from ensue.channel.links.connection import WAITING_FOR_ROOM
 from ensue.channel.links.federation import Federation
-from ensue.channel.links.tcp import TcpLink
+from ensue.channel.links.tcp.connection import WAITING_FOR_ROOM
+from ensue.channel.links.tcp.links import TcpLink
 from ensue.events.event import Event
 from tests.channel.accounting import unbalanced
 from tests.channel.making import LIBRARY

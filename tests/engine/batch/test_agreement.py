@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterator
 from random import Random
 
-import pyarrow as pa
 import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.output.event_tables import events_table
-from ensue.engine.batch.output.schema import output_schema
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.arrow import events_of, table_of
 from ensue.events.event import Event
-from ensue.lang.checked import CheckedLibrary
-from tests.oracle.agreement import Observed, as_text, observe_oracle, read_events
+from tests.engine.beside_reference import cut
+from tests.oracle.agreement import (
+    Observed,
+    as_text,
+    events_in_order,
+    observe_oracle,
+    read_events,
+    started,
+)
 from tests.oracle.filters import TooManyError
 from tests.oracle.generator import Scenario, scenario
+from tests.oracle.ways import outputs_table
 
 SEEDS = 300
 SEEDS_A_TEST = 50
-
-
-def sorted_events(drawn: Scenario, library: ensue.Library) -> list[Event]:
-    return sorted(read_events(drawn, library), key=lambda event: event.time)
 
 
 def judged(first: int) -> Iterator[tuple[int, Scenario, ensue.Library, Observed]]:
@@ -39,16 +39,6 @@ def judged(first: int) -> Iterator[tuple[int, Scenario, ensue.Library, Observed]
         except TooManyError:
             continue
         yield seed, drawn, library, expected
-
-
-def cut(events: Sequence[Event], random: Random) -> list[Sequence[Event]]:
-    """The events in pieces of odd sizes."""
-    pieces, start = [], 0
-    while start < len(events):
-        size = random.choice([1, 2, 3, 7, 50])
-        pieces.append(events[start : start + size])
-        start += size
-    return pieces
 
 
 def moved(engine: BatchEngine, library: ensue.Library) -> BatchEngine:
@@ -67,7 +57,7 @@ def test_events_in_odd_batches_with_snapshots_between_them(first: int) -> None:
         random = Random(seed)
         engine = BatchEngine(library.checked)
         made: list[Event] = []
-        for piece in cut(sorted_events(drawn, library), random):
+        for piece in cut(events_in_order(drawn, library), random):
             made += engine.read_all(piece)
             if random.random() < 0.3:
                 engine = moved(engine, library)
@@ -91,7 +81,7 @@ def test_a_table_that_grows_past_its_budget_is_left_and_nothing_changes(first: i
                     # Even within a batch.
                     running.patience.free = seed % 7
         made: list[Event] = []
-        for piece in cut(sorted_events(drawn, library), Random(seed)):
+        for piece in cut(events_in_order(drawn, library), Random(seed)):
             made += engine.read_all(piece)
         if drawn.until is not None:
             made += engine.advance(drawn.until)
@@ -103,11 +93,9 @@ def test_a_table_that_grows_past_its_budget_is_left_and_nothing_changes(first: i
 def test_runs_on_the_batch_engine_go_on_from_their_snapshots(first: int) -> None:
     """With a lateness too: what waits to be put in order is part of a run's snapshot."""
     for seed, drawn, library, expected in judged(first):
-        in_order = drawn.lateness is not None
-        events = read_events(drawn, library) if in_order else sorted_events(drawn, library)
-        run = library.start("batch", timedelta(microseconds=drawn.lateness or 0))
+        run = started(drawn, library, "batch")
         made: list[Event] = []
-        for piece in cut(events, Random(seed)):
+        for piece in cut(events_in_order(drawn, library), Random(seed)):
             made += run.push_all(piece)
             run = library.resume(run.snapshot())
         made += run.finish(drawn.until)
@@ -137,10 +125,7 @@ def test_tables_of_events_give_tables_of_the_same_outputs(first: int) -> None:
         tables = [engine.push_batch(table), engine.finish(drawn.until)]
 
         found = [as_text(each) for out in tables for each in events_of(out, types)]
-        wanted = [as_text(each) for each in events_of(_outputs(expected, library.checked), types)]
+        wanted = [
+            as_text(each) for each in events_of(outputs_table(expected, library.checked), types)
+        ]
         assert found == wanted, f"\n{drawn}\n{engine.paths}"
-
-
-def _outputs(events: Sequence[Event], library: CheckedLibrary) -> pa.Table:
-    """Outputs as a table, by the columns of their library."""
-    return events_table(events, library.types, output_schema(library.types, library.correlations))

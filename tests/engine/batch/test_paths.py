@@ -64,7 +64,7 @@ FIRST_USE = """
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.input import keys
-from ensue.engine.core.stepping import walk
+from ensue.engine.core import cell_drivers
 from ensue.events.event import Event
 for within in ("", "within 5 s"):
     library = ensue.parse(
@@ -73,7 +73,7 @@ for within in ("", "within 5 s"):
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event("1", "s", "T", 1, {"k": "x"}), Event("2", "s", "T", 2, {"k": "x"})])
-compiled = [keys.number_texts, walk.walk_table, walk.walk_window]
+compiled = [keys.number_texts, cell_drivers.walk_table, cell_drivers.walk_window]
 print(sum(len(each.stats.cache_misses) for each in compiled))
 """
 

@@ -15,14 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensue.engine.batch.input.batches import TableBatch
-from ensue.engine.batch.input.event_batches import EventBatch
-from ensue.engine.batch.input.intake import Intake
+from ensue.engine.batch.input.intake import EventBatch, Intake
 from ensue.engine.counts import Counts
 from ensue.events import Event, Rejected
-from ensue.events.files import blocks
 from ensue.events.files.reading import read_chunks
+from ensue.events.files.text import blocks
 from ensue.events.mapping import Mapping
-from ensue.events.reading import read_inputs
+from ensue.events.records.reading import read_inputs
 from ensue.events.sources import open_inputs
 from ensue.events.types import TypeSystem
 from tests.events.vocabulary import types_from
@@ -576,8 +575,8 @@ def test_numbers_of_any_size(rows: list[dict[str, Any]]) -> None:
     text = b"\n".join(
         line({**GOOD, "type": "Plain", "id": str(n), "data": data}) for n, data in enumerate(rows)
     )
-    from ensue.events.files.lines import LineChunks
-    from ensue.events.reading import read_events
+    from ensue.events.files.text.json_lines import LineChunks
+    from ensue.events.records.reading import read_events
 
     chunk = LineChunks(TYPES, "f").chunk(text)
     singly = list(read_events(io.BytesIO(text), TYPES))

@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from ensue.errors import UsageError
-from ensue.events import Event, Rejected, overlong
-from ensue.events.files import blocks
+from ensue.events import Event, Rejected
+from ensue.events.files.output.whole_file import WholeFile
 from ensue.events.files.reading import read_chunks
-from ensue.events.files.whole_file import WholeFile
-from ensue.events.parquet import MOST_BYTES
+from ensue.events.files.text import blocks
+from ensue.events.records import overlong
+from ensue.events.records.parquet import MOST_BYTES
 from ensue.events.sources import open_inputs
 from ensue.events.sources.finding import find_files
 from tests.events.files.test_agreement import agree

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ensue.events import Rejected
-from ensue.events.files import blocks
+from ensue.events.files.text import blocks
 from ensue.events.mapping import Mapping
 from tests.events.files.test_agreement import GOOD, HEADER, PLAIN, agree
 

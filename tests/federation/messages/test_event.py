@@ -18,7 +18,7 @@ from ensue.federation.messages.attributes import (
     path_of,
     priority_of,
 )
-from ensue.federation.messages.bindings import Binding, Message, read_structured
+from ensue.federation.messages.bindings import Message, NameBinding, read_structured
 from ensue.federation.messages.event import CommonEvent, Fields
 
 from .strategies import events
@@ -35,14 +35,14 @@ def test_an_event_becomes_common_and_back_without_loss(event: Event) -> None:
 
 @given(events())
 def test_structured_messages_keep_everything(event: Event) -> None:
-    binding = Binding("ce-")
+    binding = NameBinding("ce-")
 
     assert binding.read(binding.write(event, "structured")) == event
 
 
 @given(events(texts_only=True))
 def test_binary_messages_keep_everything_that_headers_can_carry(event: Event) -> None:
-    binding = Binding("ce_")
+    binding = NameBinding("ce_")
     read = binding.read(binding.write(event, "binary"))
 
     if isinstance(event.data, bytes) and event.data:
@@ -82,7 +82,9 @@ def test_a_message_without_a_time_gets_the_present_one() -> None:
 
 def test_all_that_is_wrong_with_a_message_is_told() -> None:
     with pytest.raises(EventError) as told:
-        Binding("ce-").read(Message(b"{", "application/json", {"ce-specversion": "2", "ce-id": ""}))
+        NameBinding("ce-").read(
+            Message(b"{", "application/json", {"ce-specversion": "2", "ce-id": ""})
+        )
 
     assert len(told.value.problems) == 5
 
@@ -98,7 +100,7 @@ def test_the_origin_of_an_event_is_the_first_service_of_its_path() -> None:
 
 
 def test_the_identity_of_an_event_does_not_depend_on_its_way() -> None:
-    binding = Binding("ce-")
+    binding = NameBinding("ce-")
     moved = binding.read(binding.write(at_service(SPEED, "cars", "mqtt"), "binary"))
 
     assert identity_of(moved) == identity_of(SPEED)
@@ -132,8 +134,8 @@ def test_data_of_a_type_other_than_json_travels_as_it_is(
     content_type: str, data: str | bytes, body: bytes
 ) -> None:
     event = Event("1", "s", "T", 0, data, {"datacontenttype": content_type})
-    message = Binding("ce-").write(event, "binary")
-    read = Binding("ce-").read(message)
+    message = NameBinding("ce-").write(event, "binary")
+    read = NameBinding("ce-").read(message)
 
     assert (message.body, message.content_type) == (body, content_type)
     assert (read.data or None, read.extensions) == (data or None, event.extensions)
@@ -141,7 +143,7 @@ def test_data_of_a_type_other_than_json_travels_as_it_is(
 
 
 def test_an_event_is_the_same_whether_its_type_of_data_is_said_or_not() -> None:
-    binding = Binding("ce-")
+    binding = NameBinding("ce-")
     said = Event("1", "s", "T", 0, {"n": 1}, {"datacontenttype": "application/json"})
     read = binding.read(binding.write(said, "binary"))
 
@@ -157,7 +159,7 @@ def test_an_event_without_a_time_is_the_same_whenever_it_is_read(
     headers = {**headers, **{f"ce-{name}": value for name, value in attributes.items() if headers}}
     body = b"5" if headers else b'{"id": "1", "source": "s", "type": "T", "data": 5}'
     message = Message(body, "application/json", headers)
-    binding = Binding("ce-")
+    binding = NameBinding("ce-")
     monkeypatch.setattr(bindings, "_now", lambda: 1_000_000)
     once = binding.read(message)
     monkeypatch.setattr(bindings, "_now", lambda: 2_000_000)
@@ -183,7 +185,7 @@ def test_an_event_without_a_time_is_the_same_whenever_it_is_read(
 )
 @pytest.mark.parametrize("data", [{"n": 1}, b"\x00"], ids=["json", "octets"])
 def test_what_headers_cannot_carry_goes_as_a_whole(extensions: dict[str, str], data: Any) -> None:
-    binding = Binding("ce-")
+    binding = NameBinding("ce-")
     event = Event("1", "s", "T", 0, data, extensions)
     message = binding.write(event, "binary")
     read = binding.read(message)

@@ -8,7 +8,7 @@ from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.federation.placement import Simulation, place
 
-from .drawing import Trial
+from .random_trials import Trial
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections import Counter
 from random import Random
 
 from .agreement import Way, difference, simulated, smallest
-from .drawing import trial
+from .random_trials import trial
 
 
 def way_of(seed: int) -> Way:

@@ -9,7 +9,7 @@ import pytest
 
 from .agreement import Way, difference, simulated, smallest
 from .campaign import way_of
-from .drawing import trial
+from .random_trials import trial
 
 BLOCK = 20
 

@@ -15,7 +15,7 @@ from ensue.events.event import Event
 from ensue.federation.configuration import SiteSettings
 from ensue.federation.placement import SiteRun, Sites, attaching, place
 from ensue.federation.placement.attaching import MOST_GIVEN, AttachedSite
-from ensue.federation.placement.homes import Steps
+from ensue.federation.placement.running.homes import StepBudget
 from ensue.federation.placement.snapshots import journal
 
 SECOND = 1_000_000
@@ -188,10 +188,10 @@ def test_sites_in_small_steps_put_out_what_one_machine_does(steps: int) -> None:
     made = []
     for each in events:
         name = "hall" if each.type == "Beat" else "roof"
-        made += sites[name].push(each, Steps(steps))
+        made += sites[name].push(each, StepBudget(steps))
         for site in sites.values():
             for parcel in site.parcels(random.random() < 0.5):
-                made += sites[parcel.receiver].receive(parcel, Steps(random.randint(0, steps)))
+                made += sites[parcel.receiver].receive(parcel, StepBudget(random.randint(0, steps)))
     for site in sites.values():
         made += site.finish(events[-1].time)
     while parcels := [p for site in sites.values() for p in site.parcels(True)]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ensue.federation.placement.snapshots import journal
-from ensue.federation.placement.snapshots.journal import Header, Input, Journal
+from ensue.federation.placement.snapshots.journal import Header, JournalInput, SiteJournal
 
 from .test_gateways import RULES, Plant
 
@@ -90,17 +90,20 @@ def test_a_site_of_another_library_begins_anew_and_says_so(tmp_path: Path) -> No
 
 def test_a_record_that_was_not_written_to_its_end_is_left_out(tmp_path: Path) -> None:
     header = Header("p", "i")
-    first = Journal(tmp_path / "x.site")
+    first = SiteJournal(tmp_path / "x.site")
     first.begin(header)
-    first.add(Input("tick", 1))
-    first.add(Input("tick", 2))
+    first.add(JournalInput("tick", 1))
+    first.add(JournalInput("tick", 2))
     first.close()
     log = next(tmp_path.glob("*.log"))
     log.write_bytes(log.read_bytes()[:-1])
 
-    second = Journal(tmp_path / "x.site")
-    assert second.inputs(header) == [Input("tick", 1)]
+    second = SiteJournal(tmp_path / "x.site")
+    assert second.inputs(header) == [JournalInput("tick", 1)]
     second.begin(header)
-    second.add(Input("tick", 3))
+    second.add(JournalInput("tick", 3))
     second.close()
-    assert Journal(tmp_path / "x.site").inputs(header) == [Input("tick", 1), Input("tick", 3)]
+    assert SiteJournal(tmp_path / "x.site").inputs(header) == [
+        JournalInput("tick", 1),
+        JournalInput("tick", 3),
+    ]

@@ -10,8 +10,9 @@ import ensue
 from ensue.errors import EventError
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
-from ensue.federation.placement import Placement, Simulation, SiteRun, Sites, place, running
+from ensue.federation.placement import Placement, Simulation, SiteRun, Sites, place
 from ensue.federation.placement.parcels import Parcel, from_event, to_event
+from ensue.federation.placement.running import site
 
 TYPES = """
 eventtype Failed { attribute string user; attribute string note; };
@@ -195,7 +196,7 @@ def test_a_site_that_has_begun_anew_is_heard() -> None:
 
 
 def test_a_parcel_that_never_comes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MOST_EARLY", 2)
+    monkeypatch.setattr(site, "MOST_EARLY", 2)
     placement = placement_of()
     first, _, *others, last = parcels_of(placement)
     office = SiteRun(placement, "office")

@@ -11,7 +11,7 @@ from ensue.federation.placement import Simulation, SiteRun, place
 from ensue.federation.placement.snapshots import saved
 
 from .agreement import as_lines, of_one_machine
-from .drawing import Trial, trial
+from .random_trials import Trial, trial
 
 BLOCK = 20
 

@@ -12,7 +12,7 @@ from collections import deque
 
 import pytest
 
-from ensue.federation.routing.control import Hello
+from ensue.federation.routing.control import GatewayHello
 from ensue.federation.routing.tree import Tree
 
 PATIENCE = 10.0
@@ -29,7 +29,7 @@ class Net:
         self.links: dict[str, list[str]] = {}
         self.trees: dict[str, Tree] = {}
         self.said: dict[tuple[str, str], tuple[object, ...]] = {}
-        self.under_way: dict[tuple[str, str, str], deque[Hello]] = {}
+        self.under_way: dict[tuple[str, str, str], deque[GatewayHello]] = {}
         for number in range(self.random.randint(2, 6)):
             most = min(3, len(self.services))
             names = self.random.sample(self.services, self.random.randint(2, most))
@@ -67,7 +67,9 @@ class Net:
             if beat or self.said.get((name, service)) != saying:
                 self.said[name, service] = saying
                 self.beats += 1
-                hello = Hello(name, name, *tree.vector[:2], tree.beat(self.beats), "", saying[1])
+                hello = GatewayHello(
+                    name, name, *tree.vector[:2], tree.beat(self.beats), "", saying[1]
+                )
                 for other in self.at(service):
                     if other != name:
                         self.under_way.setdefault((name, service, other), deque()).append(hello)
@@ -157,18 +159,18 @@ def test_a_gateway_that_comes_back_late_opens_nothing_that_another_is_about_to_o
     """The other has said that it leaves the service to the one that is gone, and is as sure again
     only once it has heard it."""
     other = Tree("g3", ["s"], PATIENCE)
-    other.hear("s", Hello("g1", "old", "g1", 0, 1, ""), 0.0)
+    other.hear("s", GatewayHello("g1", "old", "g1", 0, 1, ""), 0.0)
     other.settle(0.0)
     late = 0.9 * PATIENCE
-    said = Hello("g3", "g3", *other.vector[:2], 1, "", other.follows("s", late))
+    said = GatewayHello("g3", "g3", *other.vector[:2], 1, "", other.follows("s", late))
     again = Tree("g1", ["s"], PATIENCE)
     again.close("s", ["g3"], late)
     again.hear("s", said, late)
     again.settle(late)
     assert again.waits_for("s", late) == ["g3"]
 
-    other.hear("s", Hello("g1", "new", "g1", 0, 2, ""), late)
+    other.hear("s", GatewayHello("g1", "new", "g1", 0, 2, ""), late)
     other.settle(late)
-    again.hear("s", Hello("g3", "g3", "g1", 1, 2, "", other.follows("s", late)), late)
+    again.hear("s", GatewayHello("g3", "g3", "g1", 1, 2, "", other.follows("s", late)), late)
 
     assert not again.waits_for("s", late)

@@ -22,7 +22,7 @@ from ensue.events.event import Event
 from ensue.federation.adapters import adapter_class
 from ensue.federation.gateway import Gateway
 from tests.federation.relays import Relay
-from tests.federation.test_random_topologies import SPEEDS, connected
+from tests.federation.topologies.test_random import SPEEDS, connected
 
 from .brokers import KEEPS_WHEN_KILLED, SLOW, WITHOUT_SERVER, Brokers, server_of
 from .clients import Client

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ensue.federation.links.link import Link
-from ensue.federation.links.outbox import Outbox, Queued
+from ensue.federation.links.link import ServiceLink
+from ensue.federation.links.outbox import Queued, ServiceOutbox
 from ensue.federation.routing.tree import Tree
 
 
@@ -16,25 +16,27 @@ def trace() -> None:
     """Tell of every event that is published, kept or let go, and of links that open and close."""
     names: dict[int, str] = {}
 
-    def say(outbox: Outbox, what: str) -> None:
+    def say(outbox: ServiceOutbox, what: str) -> None:
         _say(f"{names.get(id(outbox), '?')}: {what}")
 
-    def begin(link: Link, original: Callable[..., None], *given: Any) -> None:
+    def begin(link: ServiceLink, original: Callable[..., None], *given: Any) -> None:
         names[id(link.outbox)] = link.name
         queued = [each.event.id for each in link.outbox._queue]
         say(link.outbox, f"connected; queued {queued}")
         original(link, *given)
 
-    def published(outbox: Outbox, original: Callable[..., None], batch: Sequence[Queued]) -> None:
+    def published(
+        outbox: ServiceOutbox, original: Callable[..., None], batch: Sequence[Queued]
+    ) -> None:
         say(outbox, f"published {[each.event.id for each in batch]}")
         original(outbox, batch)
 
-    def send_held(outbox: Outbox, original: Callable[..., None], sources: Any) -> None:
+    def send_held(outbox: ServiceOutbox, original: Callable[..., None], sources: Any) -> None:
         held = [each.event.id for each in outbox._held.values() if each.source in sources]
         say(outbox, f"sends what was kept: {held}")
         original(outbox, sources)
 
-    def let_go(outbox: Outbox, original: Callable[..., None], identity: int) -> None:
+    def let_go(outbox: ServiceOutbox, original: Callable[..., None], identity: int) -> None:
         if identity in outbox._held:
             say(outbox, f"lets go of {outbox._held[identity].event.id}")
         original(outbox, identity)
@@ -52,10 +54,10 @@ def trace() -> None:
         return changed
 
     for kind, name, told in (
-        (Link, "_begin_session", begin),
-        (Outbox, "published", published),
-        (Outbox, "send_held", send_held),
-        (Outbox, "_let_go", let_go),
+        (ServiceLink, "_begin_session", begin),
+        (ServiceOutbox, "published", published),
+        (ServiceOutbox, "send_held", send_held),
+        (ServiceOutbox, "_let_go", let_go),
         (Tree, "carry", carry),
         (Tree, "settle", settle),
     ):

@@ -8,8 +8,8 @@ from hypothesis import given
 from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
 from ensue.lang.expressions import Expression, Name
-from ensue.lang.expressions.fitting import check_value
-from ensue.lang.expressions.kinds import check_expression, check_predicate
+from ensue.lang.expressions.checking.fitting import check_value
+from ensue.lang.expressions.checking.kinds import check_expression, check_predicate
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.source import Source
 

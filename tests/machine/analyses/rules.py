@@ -15,7 +15,7 @@ from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import Correlation
 from ensue.library import Library
-from ensue.machine.analyses.comparison import Comparison, compare
+from ensue.machine.analyses.comparison import RuleComparison, compare
 from ensue.machine.analyses.witness import BEGINNING, Witness
 
 TYPES = """
@@ -45,11 +45,11 @@ def library(first: str, second: str = "a", ports: str = PORTS) -> Library:
     return ensue.parse(f"{TYPES}\n{rule('One', first, ports)}\n{rule('Two', second, ports)}")
 
 
-def compared(first: str, second: str, ports: str = PORTS) -> Comparison:
+def compared(first: str, second: str, ports: str = PORTS) -> RuleComparison:
     return compare_in(library(first, second, ports))
 
 
-def compare_in(given: Library) -> Comparison:
+def compare_in(given: Library) -> RuleComparison:
     one, two = given.correlations
     return compare(one, two, given.checked.types)
 
@@ -94,7 +94,7 @@ def confirm(library: Library, correlations: Sequence[Correlation], witness: Witn
     assert said in seen
 
 
-def verify(library: Library, found: Comparison) -> None:
+def verify(library: Library, found: RuleComparison) -> None:
     """The judge agrees with every witness, and its last moment tells the two apart."""
     for witness, expected in (
         (found.only_first, (True, False)),

@@ -14,7 +14,7 @@ import pytest
 
 import ensue
 from ensue.library import Library
-from ensue.machine.analyses.behaviour import Behaviour, Config
+from ensue.machine.analyses.behaviour import Behaviour, Configuration
 from ensue.machine.analyses.deadline import UndecidableError
 from ensue.machine.analyses.events.alphabet import Symbol, alphabets
 from tests.oracle.rare import RareDrawing
@@ -42,7 +42,7 @@ def draw_rule(seed: int) -> Library | None:
 
 def told(behaviour: Behaviour, stream: list[tuple[Symbol, int]]) -> list[bool]:
     """At which moments the behaviour puts something out."""
-    config, times, found = Config(), dict[int, int](), []
+    config, times, found = Configuration(), dict[int, int](), []
     for number, (symbol, time) in enumerate(stream, 1):
         if behaviour.window:
             old = frozenset(n for n, at in times.items() if at < time - behaviour.window)

@@ -7,7 +7,7 @@ import pytest
 from ensue.machine.analyses.properties import properties
 
 from . import rules
-from .test_symmetry import ALL, FORTY, many
+from .search.test_symmetry import ALL, FORTY, many
 
 UNTIL = f"do {{ accumulate {{ {', '.join(FORTY)} }} }} unless {{ timeout(10 s) }}"
 

@@ -13,7 +13,7 @@ import pytest
 from ensue.machine.analyses.normal_form import normal_form
 
 from . import rules
-from .test_symmetry import many
+from .search.test_symmetry import many
 
 SECONDS_A_PAIR = 5.0
 

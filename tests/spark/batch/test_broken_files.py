@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from ensue.cli import app
-from tests.cli.test_run_columns import LIBRARY, as_table, broken, readings
+from tests.cli.commands.run.test_columns import LIBRARY, as_table, broken, readings
 
 from .test_files import split_every
 

@@ -428,7 +428,7 @@ def test_only_places_are_made_on_the_driver(
         raise AssertionError("the driver has read events")
 
     monkeypatch.setattr("ensue.cli.commands.run.read_events", refuse)
-    monkeypatch.setattr("ensue.events.singly.LineReader.read", refuse)
+    monkeypatch.setattr("ensue.events.records.text_record.LineReader.read", refuse)
 
     assert run(tmp_path, events).exit_code == 0
 

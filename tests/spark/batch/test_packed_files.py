@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 from typer.testing import Result
 
@@ -16,6 +19,7 @@ from ensue.errors import UsageError
 from ensue.events.times import format_time
 from ensue.library import parse
 from ensue.spark.batch import files as file_runs
+from ensue.spark.batch import packed_files
 from ensue.spark.batch.file_outputs import FileOutputs, PackedOutputs, RowOutputs
 from ensue.spark.batch.inputs import Reading
 from tests.spark.batch.test_files import run, split_every
@@ -98,12 +102,20 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[FileOutputs]:
     return kept
 
 
+@pytest.fixture(params=["in files", "in rows"])
+def packs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packs as files of this machine, or in rows as where workers are on other machines."""
+    if request.param == "in rows":
+        monkeypatch.setattr(packed_files, "_folder_for_packs", lambda _: None)
+
+
 def same(here: Result, there: Result) -> None:
     assert there.exit_code == 0, there.stderr
     assert there.stdout.splitlines() == here.stdout.splitlines()
     assert there.stderr.splitlines()[-1] == here.stderr.splitlines()[-1]
 
 
+@pytest.mark.usefixtures("packs")
 @pytest.mark.parametrize("rules", [RULES, TIMED])
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
 def test_files_in_parts_give_the_outputs_and_counts_of_the_reference(
@@ -142,6 +154,7 @@ def test_rows_without_ids_have_their_numbers_over_all_files(
     assert all(isinstance(each, PackedOutputs) for each in made)
 
 
+@pytest.mark.usefixtures("packs")
 def test_outputs_go_to_tables_and_folders_too(
     spark: SparkSession, tmp_path: Path, made: list[FileOutputs]
 ) -> None:
@@ -218,3 +231,30 @@ def test_a_clock_that_is_told_to_go_too_far_is_refused(spark: SparkSession, tmp_
 
     with pytest.raises(UsageError, match="the clock is told to go on"):
         run_.outputs("lines")
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2, 3]"])
+def test_packs_are_files_where_all_workers_are_here(spark: SparkSession, master: str) -> None:
+    here = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+    folder = packed_files._folder_for_packs(cast(SparkSession, here))
+
+    assert folder is not None
+    assert Path(folder).is_relative_to(SparkFiles.getRootDirectory())
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("master", ["local-cluster[2, 1, 512]", "yarn", "spark://host:7077", None])
+def test_packs_are_in_rows_where_workers_may_be_elsewhere(master: str | None) -> None:
+    elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+
+    assert packed_files._folder_for_packs(cast(SparkSession, elsewhere)) is None
+
+
+def test_nothing_of_the_packs_is_left(spark: SparkSession, tmp_path: Path) -> None:
+    before = set(Path(SparkFiles.getRootDirectory()).iterdir())
+    (tmp_path / "rules.cor").write_text(RULES)
+    write(tmp_path / "e.csv", steps(120))
+
+    run(tmp_path, tmp_path / "e.csv")
+
+    assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before

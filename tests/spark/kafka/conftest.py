@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ensue.spark.kafka.connector import with_kafka
-from tests.brokers.kafka import kafka_servers
+from tests.servers.kafka import kafka_servers
 
 from .topics import Kafka
 

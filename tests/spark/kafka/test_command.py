@@ -18,7 +18,14 @@ from random import Random
 import ensue
 from ensue.spark.streaming import pipeline
 from ensue.spark.streaming.config import load_config
-from tests.spark.streaming.processes import committed, kill, log_of, planned, start
+from tests.spark.streaming.command.processes import committed, kill, log_of, planned, start
+from tests.spark.streaming.command.test_changing_rules import (
+    JUMP,
+    SILENCE,
+    TYPES,
+    reading,
+    wait_for,
+)
 from tests.spark.streaming.sensors import (
     LIBRARY,
     START,
@@ -28,7 +35,6 @@ from tests.spark.streaming.sensors import (
     heartbeat,
     readings,
 )
-from tests.spark.streaming.test_changing_rules import JUMP, SILENCE, TYPES, reading, wait_for
 
 from .readings import record
 from .topics import Kafka, Plain

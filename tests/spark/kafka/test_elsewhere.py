@@ -18,7 +18,7 @@ import pytest
 from ensue.spark import package
 from ensue.spark.kafka.connector import jars
 from tests.spark.class_archive import quick_start
-from tests.spark.streaming.processes import ANY_PORT
+from tests.spark.streaming.command.processes import ANY_PORT
 
 PROGRAM = '''
 import sys

@@ -19,7 +19,7 @@ from ensue.spark.failures import FAILURES, reason_with_advice
 from ensue.spark.kafka.broker import TrialBroker
 from ensue.spark.streaming import pipeline
 from ensue.spark.streaming.config import PipelineConfig, parse_config
-from tests.spark.streaming.processes import committed
+from tests.spark.streaming.command.processes import committed
 from tests.spark.streaming.sensors import LIBRARY, expected, found, heartbeat, readings
 
 from .readings import record

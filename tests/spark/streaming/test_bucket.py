@@ -14,7 +14,7 @@ from ensue.engine.batch import Path
 from ensue.errors import SnapshotError
 from ensue.spark.streaming import bucket, engines
 from ensue.spark.streaming.job import StreamJob, StreamOptions, default_buckets
-from tests.engine.mending import changed
+from tests.engine.forged_snapshots import changed
 
 from .sensors import LIBRARY, START, as_found, event_of, found, readings, table
 from .simulation import SimulatedStream, State

@@ -14,8 +14,8 @@ from ensue.spark.streaming import pipeline
 from ensue.spark.streaming.config import parse_config
 from ensue.spark.streaming.sinks import check_sink_log
 
+from .command.processes import CONFIG
 from .cutting import write_pieces
-from .processes import CONFIG
 from .sensors import LIBRARY, readings, table
 
 ENTRY = 'v1\n{"path":"file:///a.parquet","size":1,"action":"add"}'

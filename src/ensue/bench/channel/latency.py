@@ -32,9 +32,9 @@ from ensue.bench.channel.pace import (
     push_in_turn,
     supply,
 )
-from ensue.bench.channel.peer import Peer, other_process
+from ensue.bench.channel.peer import PeerRole, other_process
 from ensue.bench.effort import Effort
-from ensue.bench.report import Figure, Table, cost
+from ensue.bench.report import Figure, ReportTable, cost
 from ensue.channel import build
 from ensue.events.event import Event
 
@@ -70,7 +70,7 @@ Runs = list[tuple[Latencies, Latencies]]
 Cells = dict[tuple[int, int], Runs]
 
 
-def measure_collocated(effort: Effort) -> Iterator[Figure | Table]:
+def measure_collocated(effort: Effort) -> Iterator[Figure | ReportTable]:
     events = effort.size(EVENTS, 60)
     for strategy in ("reactive", "pool"):
         pauses = Pauses()
@@ -93,7 +93,7 @@ def measure_collocated(effort: Effort) -> Iterator[Figure | Table]:
         yield cost("pauses of the machine, average", "µs", (statistics.mean(lengths),))
 
 
-def measure_two_processes(effort: Effort) -> Iterator[Figure | Table]:
+def measure_two_processes(effort: Effort) -> Iterator[Figure | ReportTable]:
     events = effort.size(EVENTS, 20)
     cells = _runs(effort, partial(two_processes, events), most=3)
     yield table("Two processes", ("local", "remote"), cells, paper.TWO_PROCESSES)
@@ -173,7 +173,7 @@ def two_processes(events: int, suppliers: int, consumers: int) -> tuple[Latencie
         for source, notes in by_source.items():
             noted[source].append(notes)
         channel.consumers.connect(f"c{number}", _sorting(by_source), "Notify", priority=CONSUMING)
-    peer = Peer("supply", suppliers, consumers, events)
+    peer = PeerRole("supply", suppliers, consumers, events)
     with (
         other_process(channel, peer) as other,
         out_of_the_collectors_sight(),
@@ -214,7 +214,7 @@ def merged(noted: Sequence[Notes]) -> Latencies:
 
 def table(
     title: str, kinds: tuple[str, str], cells: Cells, theirs: dict[tuple[int, int], paper.Cell]
-) -> Table:
+) -> ReportTable:
     """The first run of each cell, with the paper's figures in brackets; the paper has no p99."""
     rows = []
     for size, runs in cells.items():
@@ -229,7 +229,7 @@ def table(
             )
             rows.append((*map(str, size), kind, *shown))
     head = ("sup.", "con.", "events" if "local" in kinds else "cons.", *NAMES)
-    return Table(f"{title}: µs, the paper's in brackets", head, tuple(rows))
+    return ReportTable(f"{title}: µs, the paper's in brackets", head, tuple(rows))
 
 
 def below_the_paper(

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 
 from ensue.bench.channel import paper as paper
 from ensue.bench.channel.pace import in_the_real_time_class
-from ensue.bench.channel.peer import Peer, other_process
+from ensue.bench.channel.peer import PeerRole, other_process
 from ensue.bench.channel.plot import draw_laxity
 from ensue.bench.effort import Effort
-from ensue.bench.report import Figure, Picture, Table
+from ensue.bench.report import Figure, Picture, ReportTable
 from ensue.channel import Channel, Consumer, Laxity, build, nothing
 from ensue.channel.figures.values import LaxityMeter
 from ensue.channel.realtime.threads import is_permitted
@@ -32,7 +32,7 @@ HIGH, LOW = 10, 0
 
 
 @dataclass(frozen=True)
-class Point:
+class LoadPoint:
     """The laxities under one load."""
 
     load: float
@@ -41,16 +41,16 @@ class Point:
     low: Laxity
 
 
-def measure(effort: Effort) -> Iterator[Figure | Table | Picture]:
+def measure(effort: Effort) -> Iterator[Figure | ReportTable | Picture]:
     loads = (0.5, 0.6) if effort.quick else LOADS
     seconds = 0.3 if effort.quick else 2.0
-    points: list[Point] = []
+    points: list[LoadPoint] = []
     for federated in (False, True):
         found = [utilisation(load, seconds, federated) for load in loads]
         points += found
         name = "federated" if federated else "single channel"
         title = f"Laxity, {name}: % of the period, and deadlines missed"
-        yield Table(title, HEAD, tuple(_row(each) for each in found))
+        yield ReportTable(title, HEAD, tuple(_row(each) for each in found))
         bound = paper.UTILISATION[federated]
         judged = [each for each in found if each.load == bound] or found[-1:]
         yield _met(f"{name}: deadlines met at {judged[0].load:.0%}, high", judged[0].high, 100.0)
@@ -63,7 +63,7 @@ def measure(effort: Effort) -> Iterator[Figure | Table | Picture]:
 HEAD = ("load", "high min", "avg", "max", "missed", "low min", "avg", "max", "missed")
 
 
-def _row(point: Point) -> tuple[str, ...]:
+def _row(point: LoadPoint) -> tuple[str, ...]:
     cells = [f"{point.load:.0%}"]
     for each in (point.high, point.low):
         cells += [f"{100 * value:.1f}" for value in (each.least, each.average, each.most)]
@@ -77,7 +77,7 @@ def _met(name: str, laxity: Laxity, aim: float | None) -> Figure:
     return Figure(name, "%", (share,), "higher", aim, note)
 
 
-def _drawn(point: Point) -> tuple[bool, float, dict[str, tuple[float, float, float]]]:
+def _drawn(point: LoadPoint) -> tuple[bool, float, dict[str, tuple[float, float, float]]]:
     spans = {
         name: (each.least, each.average, each.most)
         for name, each in (("high", point.high), ("low", point.low))
@@ -85,7 +85,7 @@ def _drawn(point: Point) -> tuple[bool, float, dict[str, tuple[float, float, flo
     return point.federated, point.load, spans
 
 
-def utilisation(load: float, seconds: float, federated: bool, real_time: bool = True) -> Point:
+def utilisation(load: float, seconds: float, federated: bool, real_time: bool = True) -> LoadPoint:
     """Run both pairs under a load for some seconds."""
     high_work = load * HIGH_PERIOD - LOW_WORK * HIGH_PERIOD / LOW_PERIOD
     channel = build("full", "near").dispatching("pool", threads=2, real_time=real_time).done()
@@ -102,7 +102,7 @@ def utilisation(load: float, seconds: float, federated: bool, real_time: bool = 
             supplier.disconnect()
         channel.settle("100 ms")
         channel.close(drain=False, within="0 s")
-    return Point(load, federated, laxity.get(HIGH, Laxity()), laxity.get(LOW, Laxity()))
+    return LoadPoint(load, federated, laxity.get(HIGH, Laxity()), laxity.get(LOW, Laxity()))
 
 
 def _pair(
@@ -142,5 +142,5 @@ def linked_or_not(channel: Channel, federated: bool) -> Iterator[None]:
     if not federated:
         yield
         return
-    with other_process(channel, Peer("listen")):
+    with other_process(channel, PeerRole("listen")):
         yield

@@ -20,7 +20,7 @@ from ensue.channel import Channel, build
 
 
 @dataclass(frozen=True)
-class Peer:
+class PeerRole:
     """The role of the other process: `supply` events and consume them, or only `listen`."""
 
     role: str
@@ -48,7 +48,7 @@ class Other:
 
 
 @contextmanager
-def other_process(channel: Channel, peer: Peer) -> Iterator[Other]:
+def other_process(channel: Channel, peer: PeerRole) -> Iterator[Other]:
     """Another process, linked to a channel of this process until the block ends."""
     _, port = channel.federation.listen()
     with subprocess.Popen(
@@ -68,11 +68,11 @@ def other_process(channel: Channel, peer: Peer) -> Iterator[Other]:
             process.stdin.close()
 
 
-def _type_of(peer: Peer) -> str:
+def _type_of(peer: PeerRole) -> str:
     return "Notify" if peer.role == "supply" else "High"
 
 
-def main(port: int, peer: Peer) -> None:
+def main(port: int, peer: PeerRole) -> None:
     _take_another_processor()
     channel = build("full", "far").dispatching("reactive", real_time=True).done()
     if peer.role == "supply":
@@ -99,4 +99,4 @@ def _take_another_processor() -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Peer(sys.argv[2], *map(int, sys.argv[3:])))
+    main(int(sys.argv[1]), PeerRole(sys.argv[2], *map(int, sys.argv[3:])))

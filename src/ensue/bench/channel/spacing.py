@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from ensue.bench.channel import paper as paper
 from ensue.bench.channel.pace import in_the_real_time_class, out_of_the_collectors_sight
 from ensue.bench.effort import Effort
-from ensue.bench.report import Figure, Table, cost
+from ensue.bench.report import Figure, ReportTable, cost
 from ensue.bench.timing import Work, ratios, side_by_side
 from ensue.channel import Channel, build, want
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.events.event import Event
 
 PAIRS = ((1, 1), (1, 5), (1, 10), (1, 20), (2, 1))
@@ -28,12 +28,12 @@ WANTING = 10
 TIMES_THOSE_ALONE = 3
 
 
-def measure(effort: Effort) -> Iterator[Figure | Table]:
+def measure(effort: Effort) -> Iterator[Figure | ReportTable]:
     yield from _spacing(effort)
     yield from _many(effort)
 
 
-def _spacing(effort: Effort) -> Iterator[Figure | Table]:
+def _spacing(effort: Effort) -> Iterator[Figure | ReportTable]:
     rates = (1_000, 10_000) if effort.quick else (500, 1_000, 10_000, 50_000, 100_000)
     rows, shares = [], []
     for suppliers, consumers in PAIRS:
@@ -41,7 +41,7 @@ def _spacing(effort: Effort) -> Iterator[Figure | Table]:
         rows.append((f"{suppliers} sup. {consumers} con.", *(f"{each:.3f}" for each in row)))
         shares.append(row[rates.index(10_000)])
     title = f"Spacing: effective to expected rate (the paper keeps up to {paper.RATE} Hz)"
-    yield Table(title, ("", *(f"{rate:,} Hz" for rate in rates)), tuple(rows))
+    yield ReportTable(title, ("", *(f"{rate:,} Hz" for rate in rates)), tuple(rows))
     yield Figure("spacing: share of 10,000 Hz, worst pair", "share", (min(shares),), "higher")
 
 
@@ -83,7 +83,7 @@ def effective(suppliers: int, consumers: int, rate: float) -> float:
 
 def _many(effort: Effort) -> Iterator[Figure]:
     total, pushes = effort.size(10_000, 100), effort.size(2_000, 50)
-    ways: dict[str, Callable[[int], Want]] = {
+    ways: dict[str, Callable[[int], EventWant]] = {
         "by type": lambda number: want("Notify" if number < WANTING else f"Type{number}"),
         "by predicate": lambda number: want(
             "Notify", where=f"SourceID = {5 if number < WANTING else 1_000 + number}"
@@ -105,7 +105,7 @@ def _many(effort: Effort) -> Iterator[Figure]:
             channel.close()
 
 
-def _channel(count: int, wanted: Callable[[int], Want]) -> Channel:
+def _channel(count: int, wanted: Callable[[int], EventWant]) -> Channel:
     channel = build("filtering").done()
     with channel.changing():
         for number in range(count):

@@ -68,11 +68,11 @@ class Client:
         """Send messages at another service, and receive them at this one."""
         listening = asyncio.Event()
         received = asyncio.create_task(getattr(self, f"_{self.kind}_in")(traffic, listening))
-        begun = asyncio.create_task(listening.wait())
+        connected = asyncio.create_task(listening.wait())
         try:
             async with asyncio.timeout(SECONDS_TO_CROSS):
-                await asyncio.wait((received, begun), return_when=asyncio.FIRST_COMPLETED)
-                if begun.done():
+                await asyncio.wait((received, connected), return_when=asyncio.FIRST_COMPLETED)
+                if connected.done():
                     await getattr(source, f"_{source.kind}_out")(traffic)
                 await received
                 return traffic
@@ -82,7 +82,7 @@ class Client:
                 f" arrived within {SECONDS_TO_CROSS:g} s"
             ) from None
         finally:
-            begun.cancel()
+            connected.cancel()
             received.cancel()
 
     async def _mqtt_out(self, traffic: Traffic) -> None:

@@ -146,8 +146,8 @@ def _wait_until_ready(process: subprocess.Popen[str]) -> None:
 
 
 def _bodies(size: int) -> list[bytes]:
-    made = (
+    drawn = (
         Event.of("Speed", time=number, source="bench", data={"speed": 60, "licence": "191-D-1"})
         for number in range(size)
     )
-    return [encode(each) for each in made]
+    return [encode(each) for each in drawn]

@@ -15,7 +15,7 @@ from ensue.bench.report import Figure
 from ensue.bench.timing import Work, seconds
 from ensue.lang.checked import CheckedLibrary
 from ensue.library import Library, parse
-from ensue.machine.analyses.comparison import Comparison, compare
+from ensue.machine.analyses.comparison import RuleComparison, compare
 from ensue.machine.analyses.properties import properties
 from ensue.machine.dense import dense_table
 from ensue.machine.passes.minimising import minimise
@@ -80,7 +80,7 @@ def _library(first: str, second: str) -> Library:
     return parse(f"eventtype Out {{}};{types}\n{rules}")
 
 
-def _compare(library: Library, _: object) -> Comparison:
+def _compare(library: Library, _: object) -> RuleComparison:
     one, two = library.correlations
     return compare(one, two, library.checked.types)
 

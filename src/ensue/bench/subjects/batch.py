@@ -20,7 +20,7 @@ from ensue.bench.effort import Effort
 from ensue.bench.pushing import matches_of, through_batch
 from ensue.bench.report import Figure, cost, rate
 from ensue.bench.timing import Work, rates, ratios, side_by_side
-from ensue.bench.workload import Steps, leak, window_of
+from ensue.bench.workload import UserSteps, leak, window_of
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.input.intake import ROWS_AT_ONCE
 from ensue.engine.batch.single.correlation import ColumnCorrelation
@@ -33,12 +33,12 @@ TIMES_WITH_WINDOW = 2
 def measure(effort: Effort) -> Iterator[Figure]:
     pa.set_cpu_count(1)
     for keys, has_aims in ((effort.size(10_000, 50), True), (effort.size(1_000_000, 500), False)):
-        steps = Steps(effort.size(5_000_000, 5000), keys)
+        steps = UserSteps(effort.size(5_000_000, 5000), keys)
         yield from _tables(effort, steps, has_aims)
         yield from _loops(effort, steps, has_aims)
 
 
-def _tables(effort: Effort, steps: Steps, has_aims: bool) -> Iterator[Figure]:
+def _tables(effort: Effort, steps: UserSteps, has_aims: bool) -> Iterator[Figure]:
     table, within = steps.table(), window_of(steps.keys)
     works = {"plain": through_batch(leak(), table), "window": through_batch(leak(within), table)}
     found = side_by_side(works, effort.times())
@@ -56,7 +56,7 @@ def _tables(effort: Effort, steps: Steps, has_aims: bool) -> Iterator[Figure]:
     )
 
 
-def _loops(effort: Effort, steps: Steps, has_aims: bool) -> Iterator[Figure]:
+def _loops(effort: Effort, steps: UserSteps, has_aims: bool) -> Iterator[Figure]:
     """The loops over the machine, on symbols and key numbers, as the engine calls them."""
     wanted = steps.types < 4
     bits = (1 << steps.types[wanted]).astype(np.uint8)

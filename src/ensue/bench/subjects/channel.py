@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from ensue.bench.channel import latency, load, spacing
 from ensue.bench.effort import Effort
-from ensue.bench.report import Figure, Picture, Table
+from ensue.bench.report import Figure, Picture, ReportTable
 
 
-def measure(effort: Effort) -> Iterator[Figure | Table | Picture]:
+def measure(effort: Effort) -> Iterator[Figure | ReportTable | Picture]:
     yield from latency.measure_collocated(effort)
     yield from latency.measure_two_processes(effort)
     yield from load.measure(effort)

@@ -18,7 +18,7 @@ from ensue.bench.workload import (
     LEAK_TYPES,
     MANY_RULES,
     VOCABULARIES,
-    Steps,
+    UserSteps,
     combined,
     leak,
     parts_of,
@@ -81,12 +81,12 @@ def _keys(effort: Effort) -> Iterator[Curve]:
     step_count, batch_count = effort.size(50_000, 300), effort.size(2_000_000, 300)
 
     def by_step(keys: int) -> tuple[Work, int]:
-        return through_step(leak(), Steps(step_count, keys).events()), step_count
+        return through_step(leak(), UserSteps(step_count, keys).events()), step_count
 
     def by_batch(within: bool) -> Sized:
         def sized(keys: int) -> tuple[Work, int]:
             text = leak(window_of(keys) if within else "")
-            return through_batch(text, Steps(batch_count, keys).table()), batch_count
+            return through_batch(text, UserSteps(batch_count, keys).table()), batch_count
 
         return sized
 
@@ -120,7 +120,7 @@ def _windows(effort: Effort) -> Iterator[Curve]:
     sizes = (1, 10) if effort.quick else (1, 10, 100, 1000, 10_000)
     keys = effort.size(1000, 20)
     step_count, batch_count = effort.size(20_000, 300), effort.size(1_000_000, 300)
-    events, table = Steps(step_count, keys).events(), Steps(batch_count, keys).table()
+    events, table = UserSteps(step_count, keys).events(), UserSteps(batch_count, keys).table()
 
     def text(events_inside: int) -> str:
         return _chain(window_of(keys, events_inside))

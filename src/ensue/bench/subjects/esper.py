@@ -25,7 +25,7 @@ from ensue.bench.peers import cache_of, output_of, sources_of
 from ensue.bench.pushing import matches_of, through_batch, through_step
 from ensue.bench.report import Figure, rate
 from ensue.bench.timing import rates, side_by_side
-from ensue.bench.workload import Steps, both, leak, window_of
+from ensue.bench.workload import UserSteps, both, leak, window_of
 from ensue.errors import UsageError
 
 TIMES_AHEAD = 10
@@ -45,13 +45,13 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Peer:
+class EsperPeer:
     """Esper, ready to run."""
 
     sources: Path
     class_path: str
 
-    def run(self, contest: Contest, statement: str, events: Path, repeats: int) -> Rounds:
+    def run(self, contest: Contest, statement: str, events: Path, repeats: int) -> EsperRounds:
         epl = (self.sources / f"{statement}.epl").read_text("utf-8")
         prepared = events.with_name(f"{statement}.epl")
         prepared.write_text(epl.replace("WINDOW", str(contest.window_seconds)), "utf-8")
@@ -61,11 +61,11 @@ class Peer:
         _, *counted = [line for line in lines if re.fullmatch(r"\d+ \d+ \d+", line)]
         columns = zip(*(map(int, line.split()) for line in counted), strict=True)
         processor, _, matches = (list(column) for column in columns)
-        return Rounds([each / 1e9 for each in processor], matches[0])
+        return EsperRounds([each / 1e9 for each in processor], matches[0])
 
 
 @dataclass(frozen=True)
-class Rounds:
+class EsperRounds:
     seconds: Sequence[float]
     matches: int
 
@@ -74,7 +74,7 @@ def measure(effort: Effort) -> Iterator[Figure]:
     pa.set_cpu_count(1)
     peer = prepare()
     keys = effort.size(10_000, 50)
-    steps = Steps(effort.size(1_000_000, 5000), keys)
+    steps = UserSteps(effort.size(1_000_000, 5000), keys)
     window = window_of(keys)
     milliseconds = int(re.sub(r"\D", "", window))
     contests = (
@@ -90,9 +90,9 @@ def measure(effort: Effort) -> Iterator[Figure]:
 
 def compare(
     effort: Effort,
-    peer: Peer,
+    peer: EsperPeer,
     contest: Contest,
-    steps: Steps,
+    steps: UserSteps,
     file: Path,
     times_ahead: float = TIMES_AHEAD,
     stepped: int | None = None,
@@ -131,14 +131,14 @@ def compare(
         )
 
 
-def write_records(steps: Steps, file: Path) -> None:
+def write_records(steps: UserSteps, file: Path) -> None:
     records = np.empty(len(steps), RECORD)
     records["type"], records["user"] = steps.types, steps.users
     records["time"], records["size"] = steps.times, steps.sizes
     records.tofile(file)
 
 
-def prepare() -> Peer:
+def prepare() -> EsperPeer:
     """Fetch and compile what is missing. Raises `UsageError` if this machine cannot."""
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
@@ -158,4 +158,4 @@ def prepare() -> Peer:
              "-DincludeScope=runtime"]
         )  # fmt: skip
     output_of(["javac", "-cp", f"{jars}/*", "-d", str(classes), *map(str, sources.glob("*.java"))])
-    return Peer(sources, f"{classes}{os.pathsep}{jars}/*")
+    return EsperPeer(sources, f"{classes}{os.pathsep}{jars}/*")

@@ -18,7 +18,7 @@ from typing import Any
 from ensue.bench import brokers
 from ensue.bench.effort import Effort
 from ensue.bench.federation.paces import paces
-from ensue.bench.report import Curve, Figure, Table, rate
+from ensue.bench.report import Curve, Figure, ReportTable, rate
 from ensue.bench.timing import Work, rates, ratios, side_by_side
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -35,7 +35,7 @@ _SECONDS_TO_CROSS = 60.0
 _numbers = count(1)
 
 
-def measure(effort: Effort) -> Iterator[Figure | Curve | Table]:
+def measure(effort: Effort) -> Iterator[Figure | Curve | ReportTable]:
     yield from _mappings(effort)
     yield _crossing(effort)
     yield from _placing(effort)

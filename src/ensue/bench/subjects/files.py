@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 from ensue.bench.effort import Effort
 from ensue.bench.report import Figure, cost, rate
 from ensue.bench.timing import ratios
-from ensue.bench.workload import EVENT_GAP, Steps, leak
+from ensue.bench.workload import EVENT_GAP, UserSteps, leak
 
 START_SECONDS = 1.5
 PARQUET_TIMES, TEXT_TIMES = 3.0, 2.5
@@ -80,7 +80,7 @@ class Ran:
 def write_file(format_: str, events: int, keys: int, place: Path) -> Path:
     """Events in the order of their times, made and written a piece at a time."""
     file = place / f"events-{events}.{format_}"
-    pieces = [Steps(EVENTS_OF_A_PIECE, keys, seed).table() for seed in range(1, PIECES + 1)]
+    pieces = [UserSteps(EVENTS_OF_A_PIECE, keys, seed).table() for seed in range(1, PIECES + 1)]
     with file.open("wb") as out, ExitStack() as stack:
         writer: Any = None
         for number, first in enumerate(range(0, events, EVENTS_OF_A_PIECE)):

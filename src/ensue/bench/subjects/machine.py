@@ -143,10 +143,10 @@ _FIRST_USE = """
 import time
 begin, wall = time.process_time(), time.perf_counter()
 import ensue
-from ensue.bench.workload import Steps, leak
+from ensue.bench.workload import UserSteps, leak
 from ensue.engine.batch import BatchEngine
 engine = BatchEngine(ensue.parse(leak({within!r})).checked)
-table = Steps(1000, 10).table()
+table = UserSteps(1000, 10).table()
 ready, wall_ready = time.process_time(), time.perf_counter()
 engine.push_batch(table)
 print(time.process_time() - ready, time.perf_counter() - wall_ready, ready - begin)

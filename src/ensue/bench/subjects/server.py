@@ -90,12 +90,12 @@ class Served:
                 [sys.executable, "-m", "ensue", "serve", str(config)],
                 stderr=file, stdout=subprocess.DEVNULL, cwd=folder,
             )  # fmt: skip
-        begun = time.monotonic()
+        started = time.monotonic()
         while "ready" not in errors.read_text().split():
-            if self.process.poll() is not None or time.monotonic() - begun > 120:
+            if self.process.poll() is not None or time.monotonic() - started > 120:
                 raise RuntimeError(errors.read_text())
             time.sleep(0.01)
-        self.took = time.monotonic() - begun
+        self.took = time.monotonic() - started
         url = next(each for each in errors.read_text().split() if each.startswith("http"))
         self.url = url.rstrip("/")
         self.client = httpx.Client(base_url=self.url, timeout=120)
@@ -238,12 +238,12 @@ def hour(events: int) -> Iterator[Figure]:
         served(Path(folder), "journal_events = 200000\n") as server,
     ):
         server.put()
-        begun = time.monotonic()
+        started = time.monotonic()
         for number in range(events // BATCH):
             if number % sixth == 0:
                 server.settle()
                 used.append(server.processor_seconds())
-                if number >= 3 * sixth and time.monotonic() - begun > MOST_SECONDS:
+                if number >= 3 * sixth and time.monotonic() - started > MOST_SECONDS:
                     break
             server.publish(batch(number * BATCH, BATCH, HOUR_MICROSECONDS // events))
             sent += BATCH
@@ -341,10 +341,10 @@ async def paced(server: Served, first: int, count: int) -> list[float]:
     bodies = [batch(first + n, PACED_BATCH) for n in range(0, count, PACED_BATCH)]
     async with connect(url, compression=None, max_queue=10_000) as opened:
         listening = asyncio.create_task(listen(opened))
-        begun = time.perf_counter()
+        started = time.perf_counter()
         sending: set[asyncio.Task[Any]] = set()
         for number, body in enumerate(bodies):
-            due = begun + number * PACED_BATCH / PACE
+            due = started + number * PACED_BATCH / PACE
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
             sent[number] = time.perf_counter()
             task = asyncio.create_task(senders[number % len(senders)].post(body))
@@ -372,13 +372,13 @@ async def subscribers(server: Served, effort: Effort, first: int) -> Figure:
         if number < count:
             wanted[number] += 1
     headers = {"Content-Type": "application/cloudevents-batch+json"}
-    begun = time.perf_counter()
+    started = time.perf_counter()
     async with httpx.AsyncClient(base_url=server.url, timeout=120) as client:
         (await client.post("/v1/events", content=body, headers=headers)).raise_for_status()
         for each, expected in zip(opened, wanted, strict=True):
             for _ in range(expected):
                 await asyncio.wait_for(each.recv(), 60)
-    took = time.perf_counter() - begun
+    took = time.perf_counter() - started
     for each in opened:
         await each.close()
     return rate(

@@ -19,9 +19,9 @@ from ensue.bench.effort import Effort
 from ensue.bench.pushing import matches_of, through_batch, through_step
 from ensue.bench.report import Curve, Figure, cost, rate
 from ensue.bench.subjects.curves import Sized, curve
-from ensue.bench.subjects.esper import Contest, Peer, compare, prepare, write_records
+from ensue.bench.subjects.esper import Contest, EsperPeer, compare, prepare, write_records
 from ensue.bench.timing import Work, rates, ratios, side_by_side
-from ensue.bench.workload import LEAK_TYPES, Steps, window_of
+from ensue.bench.workload import LEAK_TYPES, UserSteps, window_of
 from ensue.errors import UsageError
 
 EVENTS_A_SECOND = 5_000_000
@@ -64,7 +64,7 @@ Alert correlation Counted{number} (Step f) f {within} having {AGGREGATES[aggrega
 """
 
 
-class Values(Steps):
+class ValueSteps(UserSteps):
     """Steps of two types whose sizes are of few different values."""
 
     def __init__(self, count: int, keys: int) -> None:
@@ -76,14 +76,14 @@ class Values(Steps):
 def measure(effort: Effort) -> Iterator[Figure | Curve]:
     pa.set_cpu_count(1)
     keys = effort.size(10_000, 50)
-    steps = Values(effort.size(2_000_000, 3000), keys)
+    steps = ValueSteps(effort.size(2_000_000, 3000), keys)
     yield from _pairs(effort, steps)
     yield from _aggregates(effort)
     yield from _beside_esper(effort)
     yield from _curves(effort)
 
 
-def _pairs(effort: Effort, steps: Steps) -> Iterator[Figure]:
+def _pairs(effort: Effort, steps: UserSteps) -> Iterator[Figure]:
     table, few = steps.table(), steps.events()[: effort.size(100_000, 1000)]
     works = {
         "having": through_batch(pair(), table),
@@ -104,7 +104,7 @@ def _pairs(effort: Effort, steps: Steps) -> Iterator[Figure]:
 
 def _aggregates(effort: Effort) -> Iterator[Figure]:
     for inside, keys, aim in COUNTED_A_SECOND:
-        steps = Values(effort.size(2_000_000, 3000), effort.size(keys, 20))
+        steps = ValueSteps(effort.size(2_000_000, 3000), effort.size(keys, 20))
         table, within = steps.table(), window_of(steps.keys, inside)
         texts = {name: LEAK_TYPES + counted(name, inside, within) for name in AGGREGATES}
         works = {name: through_batch(text, table) for name, text in texts.items()}
@@ -121,7 +121,7 @@ def _beside_esper(effort: Effort) -> Iterator[Figure]:
     except UsageError:
         return
     keys = effort.size(10_000, 50)
-    steps = Values(effort.size(500_000, 3000), keys)
+    steps = ValueSteps(effort.size(500_000, 3000), keys)
     contests = [Contest("pairs", pair(), ("pair",), None)]
     for name in AGGREGATES:
         within = window_of(keys, 10)
@@ -137,7 +137,7 @@ def _beside_esper(effort: Effort) -> Iterator[Figure]:
             yield from compare(effort, with_thresholds, contest, steps, file, TIMES_AHEAD, few)
 
 
-def _with_threshold(peer: Peer, contest: Contest, folder: str) -> Peer:
+def _with_threshold(peer: EsperPeer, contest: Contest, folder: str) -> EsperPeer:
     """Esper with statements that ask for more than our rule does."""
     (statement,) = contest.statements
     epl = (peer.sources / f"{statement}.epl").read_text("utf-8")
@@ -146,14 +146,14 @@ def _with_threshold(peer: Peer, contest: Contest, folder: str) -> Peer:
     sources = Path(folder) / "statements"
     sources.mkdir(exist_ok=True)
     (sources / f"{statement}.epl").write_text(asked, "utf-8")
-    return Peer(sources, peer.class_path)
+    return EsperPeer(sources, peer.class_path)
 
 
 def _curves(effort: Effort) -> Iterator[Curve]:
     batch_count = effort.size(500_000, 500)
     sizes = (1, 10) if effort.quick else (1, 10, 100, 1000, 10_000)
     keys = effort.size(100, 10)
-    table = Values(batch_count, keys).table()
+    table = ValueSteps(batch_count, keys).table()
 
     def by_window(name: str) -> Sized:
         def sized(inside: int) -> tuple[Work, int]:
@@ -166,7 +166,7 @@ def _curves(effort: Effort) -> Iterator[Curve]:
         def sized(keys: int) -> tuple[Work, int]:
             within = window_of(keys, 10)
             said = text or LEAK_TYPES + counted(of, 10, within)
-            return through_batch(said, Values(batch_count, keys).table()), batch_count
+            return through_batch(said, ValueSteps(batch_count, keys).table()), batch_count
 
         return sized
 

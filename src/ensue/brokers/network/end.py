@@ -17,8 +17,8 @@ from ensue.brokers.membership import OuterEnd
 from ensue.brokers.messages import Message, Parted, Published, Said, TakenBack, Topic
 from ensue.brokers.network.statements import Hearing
 from ensue.channel.delivery.blocked import wait_each
-from ensue.channel.links.messages import LONGEST_FILTER, Carried, Spoken, Statement
-from ensue.channel.links.session import Session
+from ensue.channel.links.messages import LONGEST_FILTER, Carried, FilterStatement, Spoken
+from ensue.channel.links.tcp.session import Session
 from ensue.subscriptions import Filter
 
 EVERYTHING = "TRUE"
@@ -71,7 +71,9 @@ class End(OuterEnd):
         """A connection stands: the other side has to know all that is said."""
         with self._lock:
             self._has_begun = True
-            self._advertise(Statement(self._broker.advertised, True, False, tuple(self._said), ()))
+            self._advertise(
+                FilterStatement(self._broker.advertised, True, False, tuple(self._said), ())
+            )
 
     def _say(
         self,
@@ -90,10 +92,12 @@ class End(OuterEnd):
                 if not holders and self._said.pop(spoken, None) is not None:
                     gone.append(spoken)
             if self._has_begun and (new or gone):
-                changes = Statement(self._broker.advertised, False, False, tuple(new), tuple(gone))
+                changes = FilterStatement(
+                    self._broker.advertised, False, False, tuple(new), tuple(gone)
+                )
                 self._advertise(changes)
 
-    def _advertise(self, statement: Statement) -> None:
+    def _advertise(self, statement: FilterStatement) -> None:
         self.session.advertise(statement)
         self.session.set_off()
 

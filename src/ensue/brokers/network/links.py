@@ -23,15 +23,15 @@ from ensue.brokers.membership import all_brokers, tell_all
 from ensue.brokers.messages import Published, Said, TakenBack
 from ensue.brokers.network.end import End
 from ensue.brokers.network.statements import PendingStatements
-from ensue.brokers.network.worker import Inline, Worker
+from ensue.brokers.network.worker import Inline, JobWorker
 from ensue.channel.delivery.blocked import Blocked, wait_each
 from ensue.channel.links.duplicates import DuplicateFilter
 from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
-from ensue.channel.links.link import Link
-from ensue.channel.links.loop import LINKS, LinkLoop
-from ensue.channel.links.messages import Carried, News, Spoken, Statement
-from ensue.channel.links.session import Session
-from ensue.channel.links.tcp import Listener, TcpLink
+from ensue.channel.links.link import ChannelLink
+from ensue.channel.links.messages import Carried, FilterStatement, News, Spoken
+from ensue.channel.links.tcp.links import Listener, TcpLink
+from ensue.channel.links.tcp.loop import LINKS, LinkLoop
+from ensue.channel.links.tcp.session import Session
 from ensue.channel.policies import Reason
 from ensue.channel.timing.clock import DurationLike, microseconds_in
 
@@ -45,13 +45,13 @@ class Links:
     """
 
     def __init__(
-        self, broker: Broker, *, loop: LinkLoop = LINKS, worker: Worker | Inline | None = None
+        self, broker: Broker, *, loop: LinkLoop = LINKS, worker: JobWorker | Inline | None = None
     ) -> None:
         self.broker = broker
         self.id = broker.id
         self.duplicates = 0
         self._loop = loop
-        self._worker = worker or Worker(f"ensue-broker-{broker.name}")
+        self._worker = worker or JobWorker(f"ensue-broker-{broker.name}")
         self._sessions: dict[str, Session] = {}
         self._ends: dict[str, End] = {}
         self._seen = DuplicateFilter()
@@ -126,14 +126,14 @@ class Links:
     def neighbours(self) -> tuple[str, ...]:
         return tuple(each.neighbour or "" for each in self._sessions.values())
 
-    def links_to(self, neighbour: str) -> tuple[Link, ...]:
+    def links_to(self, neighbour: str) -> tuple[ChannelLink, ...]:
         session = self._sessions.get(_name(neighbour))
         return () if session is None else (session,)
 
     def pending_news(self) -> PendingStatements:
         return PendingStatements(self.broker.advertised)
 
-    def admit(self, neighbour: str, link: Link | None) -> None:
+    def admit(self, neighbour: str, link: ChannelLink | None) -> None:
         """Refuse a second link to a broker, and a name that another neighbour has.
 
         A link that waits for its connection gives way: the neighbour has begun another one.
@@ -150,16 +150,16 @@ class Links:
                 raise LinkFaultError(LinkFault.ALREADY_LINKED)
             known.over()
 
-    def add_link(self, neighbour: str, link: Link) -> None:
+    def add_link(self, neighbour: str, link: ChannelLink) -> None:
         assert isinstance(link, Session)
         name = _name(neighbour)
         self._sessions[name] = link
         self._worker.do(partial(self._begin, name, link))
 
-    def introduce(self, link: Link) -> None:
+    def introduce(self, link: ChannelLink) -> None:
         """The job that `add_link` has made says everything."""
 
-    def remove_link(self, neighbour: str, link: Link) -> None:
+    def remove_link(self, neighbour: str, link: ChannelLink) -> None:
         name = _name(neighbour)
         if self._sessions.get(name) is link:
             del self._sessions[name]
@@ -173,8 +173,8 @@ class Links:
         name = _name(neighbour)
         return self._worker.do(partial(self.broker.receive, name, Published(message.event)))
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
-        if not isinstance(news, Statement):
+    def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
+        if not isinstance(news, FilterStatement):
             # At the other end is a channel.
             raise LinkFaultError(LinkFault.UNEXPECTED)
         size = sum(len(each.text) for each in (*news.said, *news.taken_back))
@@ -216,13 +216,13 @@ class Links:
             end.hearing.begin()
             end.tell_everything()
 
-    def _end(self, name: str, link: Link) -> None:
+    def _end(self, name: str, link: ChannelLink) -> None:
         with self.broker.turn():
             end = self._ends.get(name)
             if end is not None and end.session is link:
                 self._forget(end)
 
-    def _hear(self, name: str, link: Link, statement: Statement) -> None:
+    def _hear(self, name: str, link: ChannelLink, statement: FilterStatement) -> None:
         with self.broker.turn():
             end = self._ends.get(name)
             if end is None or end.session is not link:
@@ -238,12 +238,12 @@ class Links:
                 self._forget(end)
                 self._refuse(end.session, error.fault)
 
-    def _check_circle(self, end: End, changes: Statement) -> None:
+    def _check_circle(self, end: End, changes: FilterStatement) -> None:
         joined = {each.text for each in changes.said if each.topic == "broker"}
         if joined and not joined.isdisjoint(all_brokers(self.broker, without=end)):
             raise LinkFaultError(LinkFault.CIRCLE)
 
-    def _take_over(self, end: End, changes: Statement) -> None:
+    def _take_over(self, end: End, changes: FilterStatement) -> None:
         hearing = end.hearing
         for topic, each in _about_filters(changes.said):
             self.broker.receive(end.far, Said(topic, hearing.filter_of(each)))

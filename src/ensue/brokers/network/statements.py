@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from ensue.brokers.weakening import needs_of
 from ensue.channel.links.faults import LinkFault, LinkFaultError
-from ensue.channel.links.messages import SPOKEN_A_STATEMENT, Spoken, Statement
+from ensue.channel.links.messages import SPOKEN_A_STATEMENT, FilterStatement, Spoken
 from ensue.errors import EnsueError
 from ensue.subscriptions import Filter
 
@@ -34,7 +34,7 @@ class PendingStatements:
     def __bool__(self) -> bool:
         return self._is_complete or bool(self._words)
 
-    def add(self, news: Statement) -> None:
+    def add(self, news: FilterStatement) -> None:
         if news.is_complete:
             self._is_complete = True
             self._words = {}
@@ -46,7 +46,7 @@ class PendingStatements:
             else:
                 self._words[each] = False
 
-    def take(self) -> list[Statement]:
+    def take(self) -> list[FilterStatement]:
         """Statements of a bounded size: all that is said, then all that is taken back."""
         said = [each for each, is_said in self._words.items() if is_said]
         taken_back = [each for each, is_said in self._words.items() if not is_said]
@@ -58,7 +58,7 @@ class PendingStatements:
         last = len(parts) - 1
         self._is_complete, self._words = False, {}
         return [
-            Statement(self._advertised, is_complete, is_complete and number < last, *part)
+            FilterStatement(self._advertised, is_complete, is_complete and number < last, *part)
             for number, part in enumerate(parts)
         ]
 
@@ -71,7 +71,7 @@ class Hearing:
         self._collected: dict[Spoken, Filter | None] | None = None
         self._characters = self._collected_characters = 0
 
-    def hear(self, statement: Statement) -> Statement | None:
+    def hear(self, statement: FilterStatement) -> FilterStatement | None:
         """The part of a statement that is new; None while more parts of the statement are to come.
 
         Raises `LinkFaultError` for a filter that cannot be read, and for too many.
@@ -96,7 +96,7 @@ class Hearing:
         self._said.update(fresh)
         self._characters += _characters(new)
         _check_count(self._said, self._characters)
-        return Statement(statement.advertised, False, False, tuple(new), tuple(gone))
+        return FilterStatement(statement.advertised, False, False, tuple(new), tuple(gone))
 
     def begin(self) -> None:
         """A connection stands, and the other side says everything from the beginning."""

@@ -25,7 +25,7 @@ log = logging.getLogger("ensue.brokers")
 Job = Callable[[], None]
 
 
-class Worker:
+class JobWorker:
     """Does jobs one by one, in their order. `failures` counts jobs that raised an exception."""
 
     def __init__(self, name: str) -> None:
@@ -55,7 +55,7 @@ class Worker:
             self._characters += size
             is_full = self._waiting > MOST_WAITING or self._characters > MOST_CHARACTERS
             self._jobs.put((job, size))
-        return (Backlog(self),) if is_full else ()
+        return (RoomWait(self),) if is_full else ()
 
     def end(self, seconds: float) -> None:
         """Do what waits, up to a time, and stop."""
@@ -104,10 +104,10 @@ class Inline:
         return ()
 
     def end(self, seconds: float) -> None:
-        """Nothing waits."""
+        """Does nothing: no job waits here."""
 
 
-def run(job: Job, worker: Worker | Inline) -> None:
+def run(job: Job, worker: JobWorker | Inline) -> None:
     """Do a job. An error of a subscriber's own code is counted, and ends nothing else."""
     try:
         job()
@@ -117,12 +117,12 @@ def run(job: Job, worker: Worker | Inline) -> None:
         log.exception("a subscriber has failed")
 
 
-class Backlog:
+class RoomWait:
     """The wait of a link until its broker has less to do. The event at hand is queued already."""
 
     block_seconds = LONGEST_WAIT_SECONDS
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: JobWorker) -> None:
         self._worker = worker
 
     def retry(self) -> bool:
@@ -132,7 +132,7 @@ class Backlog:
         return True
 
     def give_up(self) -> None:
-        """Nothing is dropped."""
+        """Does nothing: the event at hand is queued already, and is not dropped."""
 
     def when_room(self, wake: Wake) -> None:
         self._worker.when_room(wake)

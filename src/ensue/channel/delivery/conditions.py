@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from ensue.channel.delivery.steps import DeliveryStep
-from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, Want, Wants
+from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, EventWant, Wants
 from ensue.channel.policies import Reason
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -27,7 +27,7 @@ def step_for(
 ) -> DeliveryStep:
     """The step for some wants of the consumer `owner`; `now` tells the time of day, if known."""
     match wants:
-        case Want():
+        case EventWant():
             return WantStep(wants, types)
         case AnyOf(parts):
             return AnyStep([step_for(part, types, owner, now) for part in parts])
@@ -44,7 +44,7 @@ class WantStep:
 
     grace = None
 
-    def __init__(self, wanted: Want, types: TypeSystem) -> None:
+    def __init__(self, wanted: EventWant, types: TypeSystem) -> None:
         self._wanted = wanted
         self._types = types
 
@@ -94,7 +94,7 @@ class AllStep:
         self._parts = parts
         self._owner = owner
         self._satisfied: dict[int, Event] = {}
-        self._made = 0
+        self._groups_built = 0
         self.grace = _least(part.grace for part in parts)
 
     def read(self, event: Event) -> Sequence[Event]:
@@ -121,11 +121,11 @@ class AllStep:
             return ()
         events = list({id(event): event for event in self._satisfied.values()}.values())
         self._satisfied.clear()
-        self._made += 1
-        return (_group(f"{self._owner}:{self._made}", self._owner, events),)
+        self._groups_built += 1
+        return (_group(f"{self._owner}:{self._groups_built}", self._owner, events),)
 
 
-def matches(wanted: Want, event: Event, types: TypeSystem) -> bool:
+def matches(wanted: EventWant, event: Event, types: TypeSystem) -> bool:
     """Whether an event has the type and source of a want and passes its predicate and test."""
     if wanted.type is not None and not types.is_subtype(event.type, wanted.type):
         return False

@@ -99,10 +99,10 @@ class CorrelationStep:
     def _some(self) -> Sequence[Event]:
         """The next part of the outputs that are left."""
         assert self._left is not None
-        made = list(islice(self._left, OUTPUTS_AT_ONCE))
-        if len(made) < OUTPUTS_AT_ONCE:
+        outputs = list(islice(self._left, OUTPUTS_AT_ONCE))
+        if len(outputs) < OUTPUTS_AT_ONCE:
             self._left = None
-        return made
+        return outputs
 
     def next_due(self) -> int | None:
         if self.grace is None:

@@ -69,7 +69,7 @@ class Mailbox(ABC):
         self.last_notified = context.clock.now()
         self._offered = 0
         self._read = 0
-        self._made = 0
+        self._put_out = 0
         self._lock = threading.Lock()
         # The thread that runs a turn has popped this token. `list.pop` is atomic, and costs a
         # quarter of taking a lock.
@@ -368,7 +368,7 @@ class Mailbox(ABC):
 
     def _enqueue_outputs(self, events: Sequence[Event], arrived: int | None = None) -> None:
         """Queue outputs of a step for delivery, or drop them if the consumer is disconnected."""
-        self._made += len(events)
+        self._put_out += len(events)
         if self.state == "disconnected":
             for event in events:
                 self._drops.note(event, self._disconnect_reason)

@@ -264,7 +264,7 @@ class Receiver(Mailbox):
         self.context.on_failure(Failure(self.name, event, error, suspended))
 
     def resume(self) -> None:
-        """End a suspension."""
+        """Let a suspended consumer receive events again."""
         with self._lock:
             if self.state == "suspended":
                 self.failed_in_row = 0
@@ -291,7 +291,7 @@ class Receiver(Mailbox):
                 self.failures,
                 dict(self._drops.counts),
                 self._read,
-                self._made,
+                self._put_out,
             )
 
 

@@ -28,7 +28,7 @@ NO_RECEIVERS: list[Receiver] = []
 NO_THREAD = -1
 
 
-class Backlog:
+class PushBacklog:
     """Work that a thread has to do before its outermost `push` returns."""
 
     __slots__ = ("error", "events", "is_busy", "is_draining", "ready_queue", "since", "thread")
@@ -56,7 +56,7 @@ class Backlog:
 class ThreadEndMarker:
     """Invalidates a backlog when its thread ends, whose identifier may be used again."""
 
-    def __init__(self, backlog: Backlog) -> None:
+    def __init__(self, backlog: PushBacklog) -> None:
         self._backlog = backlog
 
     def __del__(self) -> None:
@@ -67,7 +67,7 @@ class ThreadBacklogs(threading.local):
     """The backlog of each thread."""
 
     def __init__(self) -> None:
-        self.backlog = Backlog()
+        self.backlog = PushBacklog()
         self.end_marker = ThreadEndMarker(self.backlog)
 
 
@@ -163,7 +163,7 @@ class ReactiveDispatcher:
     def stop(self, successor: Dispatcher | None) -> None:
         self._successor = successor
 
-    def _drain(self, backlog: Backlog) -> None:
+    def _drain(self, backlog: PushBacklog) -> None:
         backlog.is_busy = backlog.is_draining = True
         try:
             while backlog.events or backlog.ready_queue.size:
@@ -178,7 +178,7 @@ class ReactiveDispatcher:
         finally:
             backlog.is_busy = backlog.is_draining = False
 
-    def _give_turns(self, backlog: Backlog) -> None:
+    def _give_turns(self, backlog: PushBacklog) -> None:
         ready = backlog.ready_queue
         while (receiver := ready.take()) is not None:
             try:

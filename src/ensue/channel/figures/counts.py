@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ensue.channel.figures.values import ConsumerFigures, Figures, LaxityMeter, Tally
+from ensue.channel.figures.values import AtomicCounter, ConsumerFigures, Figures, LaxityMeter
 from ensue.channel.policies import Reason
 
 SUMS = ("wanted", "delivered", "read", "made")
@@ -34,7 +34,7 @@ class CountedReceiver(Protocol):
     def figures(self) -> ConsumerFigures: ...
 
 
-class Sums:
+class CountSums:
     """Counts of several receivers together."""
 
     def __init__(self) -> None:
@@ -47,8 +47,8 @@ class Sums:
         self.counts.update({name: getattr(figures, name) for name in SUMS})
         self.laxity.add(laxity)
 
-    def copy(self) -> Sums:
-        copied = Sums()
+    def copy(self) -> CountSums:
+        copied = CountSums()
         copied.dropped.update(self.dropped)
         copied.counts.update(self.counts)
         copied.laxity.add(self.laxity)
@@ -57,10 +57,10 @@ class Sums:
 
 class ChannelCounts:
     def __init__(self) -> None:
-        self.published = Tally()
-        self.unwanted = Tally()
+        self.published = AtomicCounter()
+        self.unwanted = AtomicCounter()
         self._lock = threading.Lock()
-        self._gone = Sums()
+        self._gone = CountSums()
         self._leaving: deque[tuple[float, CountedReceiver]] = deque()
 
     def keep(self, receiver: CountedReceiver) -> None:

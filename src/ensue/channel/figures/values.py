@@ -110,7 +110,7 @@ class LaxityMeter:
         }
 
 
-class Tally:
+class AtomicCounter:
     """A counter for many threads without a lock: `next(tally.steps)` is atomic."""
 
     def __init__(self) -> None:

@@ -1,1 +1,6 @@
-"""Links to other channels: routing, and transport within a process or over TCP."""
+"""Links to other channels.
+
+`federation` keeps the links of one channel and decides what goes where (`routes`, `duplicates`);
+`inprocess` and `tcp` carry it to a channel in this process or in another one. `link` has the
+protocols between them, `messages` what is said.
+"""

@@ -12,7 +12,7 @@ WINDOWS_KEPT = 64
 """For so many neighbours that have left, the identities they brought are still remembered."""
 
 
-class Window:
+class IdentityWindow:
     """The last identities of one neighbour, in two generations: half of the window, or all."""
 
     __slots__ = ("older", "recent")
@@ -26,7 +26,7 @@ class DuplicateFilter:
     """The identities of events that have arrived, by the neighbour that brought them."""
 
     def __init__(self) -> None:
-        self._windows: dict[str, Window] = {}
+        self._windows: dict[str, IdentityWindow] = {}
 
     def add(self, neighbour: str, identity: int) -> bool:
         """Remember an event. False if it has arrived before."""
@@ -35,7 +35,7 @@ class DuplicateFilter:
                 return False
         own = self._windows.get(neighbour)
         if own is None:
-            own = self._windows[neighbour] = Window()
+            own = self._windows[neighbour] = IdentityWindow()
         elif len(own.recent) >= IDENTITIES_A_NEIGHBOUR // 2:
             own.older, own.recent = own.recent, set()
         own.recent.add(identity)

@@ -26,7 +26,7 @@ import msgspec
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.duplicates import DuplicateFilter
 from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
-from ensue.channel.links.link import Host, Link
+from ensue.channel.links.link import ChannelLink, Host
 from ensue.channel.links.messages import (
     LONGEST_PATH,
     Advert,
@@ -45,14 +45,14 @@ from ensue.errors import EnsueError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
-    from ensue.channel.links.loop import LinkLoop
-    from ensue.channel.links.tcp import Listener, TcpLink
+    from ensue.channel.links.tcp.links import Listener, TcpLink
+    from ensue.channel.links.tcp.loop import LinkLoop
 
 CLOSING_SECONDS = 2.0
 """How long a channel that closes waits for acknowledgements of what it has sent."""
 WAYS_KEPT = 1_024
 
-Ways = tuple[tuple[Link, tuple[str, ...]], ...]
+Ways = tuple[tuple[ChannelLink, tuple[str, ...]], ...]
 """Links, each with the channels that a message over it is for."""
 
 
@@ -67,7 +67,7 @@ class RemoteChannel:
 class Departure(NamedTuple):
     """An event that was published: the links it leaves by, and the links without room for it."""
 
-    links: Sequence[Link]
+    links: Sequence[ChannelLink]
     blocked: Sequence[Blocked]
 
     def set_off(self) -> None:
@@ -84,7 +84,7 @@ class Federation:
 
     def __init__(self, channel: Host, links: LinkLoop | None = None) -> None:
         if links is None:
-            from ensue.channel.links.loop import LINKS
+            from ensue.channel.links.tcp.loop import LINKS
 
             links = LINKS
         self.id = f"{channel.name}#{links.entropy(6).hex()}"
@@ -97,7 +97,7 @@ class Federation:
         self._only_here = (self.id,)
         self._links = links
         self._lock = threading.RLock()
-        self._routes: Routes[Link] = Routes(self.id)
+        self._routes: Routes[ChannelLink] = Routes(self.id)
         self._targets: dict[str, RemoteChannel] = {}
         self._ways: dict[tuple[RemoteChannel, ...], tuple[Ways, Departure, int]] = {}
         self._identities: list[int] = []
@@ -131,7 +131,7 @@ class Federation:
         the two is required. `buffer`, `buffer_bytes`, `overflow` and `patience` are those of this
         end of each link, as for `connect`; `sessions` bounds the links.
         """
-        from ensue.channel.links.tcp import Listener
+        from ensue.channel.links.tcp.links import Listener
 
         self._join_real_time()
         listener = Listener(self, self._links, host, port, **options)
@@ -146,7 +146,7 @@ class Federation:
         and `overflow` is its policy beyond that; `backoff` and `longest_backoff` bound the pauses.
         Options of protection are those of `listen`.
         """
-        from ensue.channel.links.tcp import TcpLink
+        from ensue.channel.links.tcp.links import TcpLink
 
         self._join_real_time()
         link = TcpLink(self, self._links, host, port, **options)
@@ -169,7 +169,7 @@ class Federation:
             listener.close()
         until = min(deadline, time.monotonic() + CLOSING_SECONDS)
         with self._lock:
-            links: list[TcpLink | Link] = [*self._dialling, *self._routes.all_links()]
+            links: list[TcpLink | ChannelLink] = [*self._dialling, *self._routes.all_links()]
         was_sent = [each.close(max(0.0, until - time.monotonic())) for each in links]
         if self._is_in_real_time:
             self._is_in_real_time = False
@@ -212,7 +212,7 @@ class Federation:
         """Destinations of events that were sent again though they may have arrived."""
         return self._counts.repeated
 
-    def links_to(self, neighbour: str) -> tuple[Link, ...]:
+    def links_to(self, neighbour: str) -> tuple[ChannelLink, ...]:
         """The link to a neighbour that is in use, and the links that stand by."""
         with self._lock:
             return self._routes.links_to(neighbour)
@@ -222,23 +222,23 @@ class Federation:
     def pending_news(self) -> PendingRoutes:
         return PendingRoutes()
 
-    def admit(self, neighbour: str, link: Link | None) -> None:
+    def admit(self, neighbour: str, link: ChannelLink | None) -> None:
         """Every channel that has proved who it is may link, and more than once."""
 
-    def add_link(self, neighbour: str, link: Link) -> None:
+    def add_link(self, neighbour: str, link: ChannelLink) -> None:
         """A link is up. Its adverts say what can be reached over it."""
         with self._lock:
             self._routes.add_link(neighbour, link)
 
-    def introduce(self, link: Link) -> None:
+    def introduce(self, link: ChannelLink) -> None:
         """Tell the neighbour at the other end of a link all routes."""
         with self._lock:
             advert = self._routes.complete()
         link.advertise(advert)
         link.set_off()
 
-    def remove_link(self, neighbour: str, link: Link) -> None:
-        """A link is down."""
+    def remove_link(self, neighbour: str, link: ChannelLink) -> None:
+        """Take a link that is down out of the routes, and tell the neighbours."""
         with self._lock:
             # Ways are forgotten even where no route changes: they name the link itself.
             self._ways = {}
@@ -247,7 +247,7 @@ class Federation:
             self._seen.keep(self._routes.neighbours)
         self._tell(changed, links)
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
+    def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
         """Take over what a neighbour says of its routes. Raises `LinkFaultError` if it cannot."""
         if not isinstance(news, Advert):
             # At the other end is a broker.
@@ -272,7 +272,7 @@ class Federation:
     def _wants(self) -> tuple[RemoteWant, ...]:
         return compacted(self._channel.local_wants(), self._channel.types)
 
-    def _apply(self, changed: Sequence[Route]) -> list[Link]:
+    def _apply(self, changed: Sequence[Route]) -> list[ChannelLink]:
         """Bring the look-up of other channels' wants up to date. Returns whom to tell."""
         if changed:
             self._ways = {}
@@ -284,7 +284,7 @@ class Federation:
                 self.remote.remove(gone)
         return self._routes.all_links()
 
-    def _tell(self, changed: Sequence[Route], links: Sequence[Link]) -> None:
+    def _tell(self, changed: Sequence[Route], links: Sequence[ChannelLink]) -> None:
         if not changed:
             return
         advert = Advert(0, False, tuple(changed))
@@ -336,7 +336,7 @@ class Federation:
 
     def _sorted_by_link(self, destinations: Iterable[str]) -> tuple[Ways, int]:
         """Destinations by the link that leads to them, and how many there is no way to."""
-        by_link: dict[Link, list[str]] = {}
+        by_link: dict[ChannelLink, list[str]] = {}
         lost = 0
         for name in destinations:
             link = self._routes.link_towards(name)

@@ -1,7 +1,8 @@
 """Protocols between a channel, its federation and its links: what each needs of the others.
 
-A federation routes events and interests over `Link`s; a link asks its `Router` whom it may speak to
-and hands over what has arrived. Nothing is implemented here, so that none of them imports another.
+A federation routes events and interests over `ChannelLink`s; a link asks its `Router` whom it may
+speak to and hands over what has arrived. Nothing is implemented here, so that none of them imports
+another.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from ensue.channel.links.messages import Advert, Carried, News
 from ensue.channel.policies import Reason
 
 if TYPE_CHECKING:
-    from ensue.channel.lookup.wants import Want
+    from ensue.channel.lookup.wants import EventWant
     from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.events.event import Event
     from ensue.events.types import TypeSystem
 
 
-class Link(Protocol):
+class ChannelLink(Protocol):
     """One end of a link to a neighbour."""
 
     def send(self, message: Carried) -> Sequence[Blocked]:
@@ -60,26 +61,26 @@ class Router(Protocol):
     def pending_news(self) -> PendingNews:
         """A record of the news that a connection has been sent, empty for a new connection."""
 
-    def admit(self, neighbour: str, link: Link | None) -> None:
+    def admit(self, neighbour: str, link: ChannelLink | None) -> None:
         """Raise `LinkFaultError` to refuse a neighbour, over a link or by a new one."""
 
     @property
     def neighbours(self) -> tuple[str, ...]: ...
 
-    def links_to(self, neighbour: str) -> tuple[Link, ...]: ...
+    def links_to(self, neighbour: str) -> tuple[ChannelLink, ...]: ...
 
-    def add_link(self, neighbour: str, link: Link) -> None:
+    def add_link(self, neighbour: str, link: ChannelLink) -> None:
         """A link is up, and may bring adverts from now on."""
 
-    def introduce(self, link: Link) -> None:
+    def introduce(self, link: ChannelLink) -> None:
         """Tell the neighbour at the other end of a link all routes."""
 
-    def remove_link(self, neighbour: str, link: Link) -> None: ...
+    def remove_link(self, neighbour: str, link: ChannelLink) -> None: ...
 
     def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
         """Take an event in and forward it. Returns what the bringer has to wait for."""
 
-    def receive_news(self, news: News, neighbour: str, link: Link) -> Sequence[Blocked]:
+    def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
         """Take news in. Returns what the bringer has to wait for."""
 
     def forward(self, message: Carried) -> Sequence[Blocked]: ...
@@ -109,7 +110,7 @@ class Host(Protocol):
     @property
     def federation(self) -> Router: ...
 
-    def local_wants(self) -> Iterable[Want]:
+    def local_wants(self) -> Iterable[EventWant]:
         """The wants of this channel's consumers."""
 
     def demand_changed(self) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.events.event import Event
 from ensue.lang.expressions import Expression
 
@@ -48,7 +48,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
-    """A want as it travels."""
+    """A want of a consumer in the form that goes over a link."""
 
     type: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] | None
     source: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] | None
@@ -83,7 +83,7 @@ class Spoken(msgspec.Struct, frozen=True, array_like=True):
     text: Annotated[str, msgspec.Meta(max_length=LONGEST_FILTER)]
 
 
-class Statement(msgspec.Struct, frozen=True, tag="statement", array_like=True):
+class FilterStatement(msgspec.Struct, frozen=True, tag="statement", array_like=True):
     """The filters that a broker sends over a link: the changes or, where complete, all of them.
 
     All filters may take several statements, of which each but the last `goes_on`. `advertised` says
@@ -97,7 +97,7 @@ class Statement(msgspec.Struct, frozen=True, tag="statement", array_like=True):
     taken_back: Annotated[tuple[Spoken, ...], msgspec.Meta(max_length=SPOKEN_A_STATEMENT)]
 
 
-News = Advert | Statement
+News = Advert | FilterStatement
 """What is told at once when a connection stands, and from then on whenever it changes."""
 
 
@@ -127,7 +127,7 @@ class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
         )
 
 
-def compacted(wanted: Iterable[Want], types: TypeSystem) -> tuple[RemoteWant, ...]:
+def compacted(wanted: Iterable[EventWant], types: TypeSystem) -> tuple[RemoteWant, ...]:
     """The wants of a channel's consumers as they travel, each once and in a bounded number."""
     by_kind: dict[tuple[str | None, str | None], set[Expression | None]] = {}
     for each in wanted:
@@ -155,13 +155,13 @@ def _within_bounds(type_: str | None, source: str | None, text: str | None) -> R
     )
 
 
-def as_want(each: RemoteWant) -> Want:
+def as_want(each: RemoteWant) -> EventWant:
     """A want for a look-up. Raises `LibraryError` if its predicate cannot be read."""
     if each.where is None:
-        return Want(each.type, each.source)
+        return EventWant(each.type, each.source)
     # A tree takes fifty times as much as its text: long ones are not remembered.
     parse = _parsed if len(each.where) <= LONGEST_REMEMBERED else _parse
-    return Want(each.type, each.source, parse(each.where))
+    return EventWant(each.type, each.source, parse(each.where))
 
 
 def _parse(text: str) -> Expression:

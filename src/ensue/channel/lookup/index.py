@@ -16,7 +16,7 @@ from typing import Generic
 
 from ensue.channel.lookup.bucket import Bucket
 from ensue.channel.lookup.lookup import Ranked, Target
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 
@@ -30,13 +30,13 @@ class TargetIndex(Generic[Target]):
 
     def __init__(self, types: TypeSystem) -> None:
         self._types = types
-        self._wants: dict[Target, tuple[Want, ...]] = {}
+        self._wants: dict[Target, tuple[EventWant, ...]] = {}
         self._buckets: dict[Kind, Bucket[Target]] = {}
         self._sources_of: dict[str | None, int] = {}
         self._lock = threading.Lock()
         self._clear_plans()
 
-    def put(self, target: Target, wants: Iterable[Want]) -> None:
+    def put(self, target: Target, wants: Iterable[EventWant]) -> None:
         """Replace the wants of a target."""
         given = tuple(wants)
         with self._lock:
@@ -66,7 +66,7 @@ class TargetIndex(Generic[Target]):
         self._plans: dict[tuple[str, str], TargetPlan[Target]] = {}
         self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
 
-    def _drop(self, target: Target, wants: Iterable[Want], kept: Collection[object]) -> None:
+    def _drop(self, target: Target, wants: Iterable[EventWant], kept: Collection[object]) -> None:
         for each in wants:
             kind = (each.type, each.source)
             bucket = self._buckets.get(kind)

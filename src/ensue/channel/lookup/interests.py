@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, Want, Wants
+from ensue.channel.lookup.wants import AllOf, AnyOf, Correlated, EventWant, Wants
 
 if TYPE_CHECKING:
     from ensue.library import Library
 
 
-def interests(wants: Wants) -> Iterator[Want]:
+def interests(wants: Wants) -> Iterator[EventWant]:
     """The wants by type, source and predicate that groups and correlations consist of."""
     match wants:
-        case Want():
+        case EventWant():
             yield wants
         case AnyOf(parts) | AllOf(parts):
             for part in parts:
@@ -41,11 +41,11 @@ def selected_library(wanted: Correlated) -> Library:
     return Library(CheckedLibrary(tree, checked.types))
 
 
-def _ports(wanted: Correlated) -> Iterator[Want]:
+def _ports(wanted: Correlated) -> Iterator[EventWant]:
     """The events that the ports of the correlations read."""
     from ensue.lang.syntax import EventPort
 
     for correlation in selected_library(wanted).correlations:
         for port in correlation.ports:
             if isinstance(port, EventPort):
-                yield Want(port.type, port.source, port.where)
+                yield EventWant(port.type, port.source, port.where)

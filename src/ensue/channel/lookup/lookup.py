@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.events.event import Event
 
 
@@ -30,7 +30,7 @@ class Lookup(Protocol[Target]):
     @property
     def ready(self) -> Mapping[str, Mapping[str, Sequence[Target] | None]]: ...
 
-    def put(self, target: Target, wants: Iterable[Want]) -> None: ...
+    def put(self, target: Target, wants: Iterable[EventWant]) -> None: ...
 
     def remove(self, target: Target) -> None: ...
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Generic
 
 from ensue.channel.lookup.lookup import Target
-from ensue.channel.lookup.wants import Want
+from ensue.channel.lookup.wants import EventWant
 from ensue.errors import UsageError
 from ensue.events.event import Event
 
@@ -24,8 +24,8 @@ class Unfiltered(Generic[Target]):
     def __init__(self) -> None:
         self._replace(())
 
-    def put(self, target: Target, wants: Iterable[Want]) -> None:
-        if tuple(wants) != (Want(),):
+    def put(self, target: Target, wants: Iterable[EventWant]) -> None:
+        if tuple(wants) != (EventWant(),):
             raise UsageError(
                 "this channel was built without filtering, so a consumer gets every event:"
                 " leave out what it wants, or build the channel with filtering"

@@ -23,7 +23,7 @@ Test = Callable[[Event], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class EventWant:
     """Events of a type (its subtypes included), from a source, that pass a predicate.
 
     `None` stands for any. `where` is CESQL and is evaluated in the look-up; `test` is a Python
@@ -60,7 +60,7 @@ class Correlated:
     max_jump: DurationLike = "1 d"
 
 
-Wants = Want | AnyOf | AllOf | Correlated
+Wants = EventWant | AnyOf | AllOf | Correlated
 
 
 def want(
@@ -68,15 +68,15 @@ def want(
     *,
     source: str | None = None,
     where: str | Expression | Test | None = None,
-) -> Want:
+) -> EventWant:
     """Events by type, source and predicate: CESQL text, its syntax tree, or a Python function."""
     if isinstance(where, str):
         from ensue.lang.expressions.text.parsing import parse_expression
 
-        return Want(type, source, parse_expression(where))
+        return EventWant(type, source, parse_expression(where))
     if callable(where):
-        return Want(type, source, None, where)
-    return Want(type, source, where)
+        return EventWant(type, source, None, where)
+    return EventWant(type, source, where)
 
 
 def any_of(*parts: Wants | str) -> AnyOf:
@@ -113,7 +113,7 @@ def correlated(
 def as_wants(given: Wants | str | None) -> Wants:
     """Wants for a type name, for None (every event), or unchanged."""
     if given is None or isinstance(given, str):
-        return Want(given)
+        return EventWant(given)
     if not isinstance(given, Wants):
         raise UsageError(
             "a consumer wants a type by its name, or what `want`, `any_of`, `all_of` or"
@@ -125,7 +125,7 @@ def as_wants(given: Wants | str | None) -> Wants:
 def is_decided_by_one_event(wants: Wants) -> bool:
     """Whether the look-up alone can decide, without a step."""
     match wants:
-        case Want(test=test):
+        case EventWant(test=test):
             return test is None
         case AnyOf(parts):
             return all(is_decided_by_one_event(part) for part in parts)

@@ -23,7 +23,7 @@ MAY_LOCK_MEMORY = 14
 """The flags of Linux' `mlockall`, and the number of the capability that it needs."""
 
 
-class Process:
+class ProcessSettings:
     """Applies the settings for its first user and reverts them after its last."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Process:
             gc.collect(2 if middle > second and old > third else 1 if middle > second else 0)
 
 
-PROCESS = Process()
+PROCESS = ProcessSettings()
 
 
 def _lock_memory() -> bool:

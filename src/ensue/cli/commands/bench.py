@@ -11,7 +11,7 @@ import typer
 
 from ensue.bench import SUBJECTS
 from ensue.cli.terminal import console, say, show
-from ensue.events.files.whole_file import WholeFile
+from ensue.events.files.output.whole_file import WholeFile
 
 if TYPE_CHECKING:
     from ensue.bench.report import Finding, Report

@@ -208,14 +208,14 @@ def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[
     from ensue.spark.batch.events import outputs_of_events
     from ensue.spark.session import temporary_session
 
-    begun = time.monotonic()
+    started = time.monotonic()
     _progress("starting Spark on this machine; that takes some seconds")
     with temporary_session() as session:
         _progress(f"running the rule over the {counted(len(events), 'event')}")
         again = list(outputs_of_events(library, events, Counts(), spark=session))
     for output in again:
         _line((f"  {output.data['user']:<6}", "bold"), (output.data["advice"], "bold red"))
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started
     equal = again == list(outputs)
     _say("")
     if equal:

@@ -46,7 +46,7 @@ def fmt(
     """
     # The grammar takes a moment to load, and the help does not need it.
     from ensue.editor.features.formatting import format_text
-    from ensue.events.files.whole_file import WholeFile
+    from ensue.events.files.output.whole_file import WholeFile
 
     changed = 0
     for path in files:

@@ -31,8 +31,8 @@ from ensue.engine.inputs import EventLike
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.files.whole_file import WholeFile
-from ensue.events.reading import read_events
+from ensue.events.files.output.whole_file import WholeFile
+from ensue.events.records.reading import read_events
 from ensue.events.sources import FORMATS, LINES, STDIN
 from ensue.events.times import parse_time
 from ensue.events.types import TypeSystem
@@ -252,8 +252,8 @@ def replay(
     else:
         _require_kept(url)
         with History.open(url) as history:
-            made = replay_library(history, library, begin, stop, engine, on_refused)
-            written = _write(_only(made, correlation), out)
+            outputs = replay_library(history, library, begin, stop, engine, on_refused)
+            written = _write(_only(outputs, correlation), out)
     parts = [f"{counted(written, 'output')}"]
     parts += [f"{len(refused):,} refused"] if refused else []
     say("; ".join(parts), "dim")
@@ -298,12 +298,12 @@ def _known(text: str, files: Sequence[Path] | None) -> Ontology | None:
     from ensue.subscriptions import Filter, Index
     from ensue.subscriptions.concepts import concepts_in, terms_in
 
-    made = Filter.parse(text)
+    filter_ = Filter.parse(text)
     known = load_ontology(files)
-    if known is None and any(concepts_in(term) for term in terms_in(made.expression)):
-        raise UsageError(f"`{made}` asks an ontology: name its files by `--ontology FILE`")
+    if known is None and any(concepts_in(term) for term in terms_in(filter_.expression)):
+        raise UsageError(f"`{filter_}` asks an ontology: name its files by `--ontology FILE`")
     with History.open("memory:") as empty:
-        Index(history=empty, ontology=known).add("filter", made)
+        Index(history=empty, ontology=known).add("filter", filter_)
     return known
 
 

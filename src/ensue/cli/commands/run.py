@@ -36,9 +36,9 @@ from ensue.cli.on_spark import (
     run_on_executors,
     start_on_spark,
 )
-from ensue.cli.outputs import Outputs, refuse_other_formats
+from ensue.cli.outputs import OutputWriter, refuse_other_formats
 from ensue.cli.progress import progress_bars
-from ensue.cli.running import Report, Running
+from ensue.cli.running import EventRun, RunReport
 from ensue.cli.start.process import load_pyarrow
 from ensue.cli.stopping import noted_signals
 from ensue.cli.terminal import EXIT_FINDINGS, say
@@ -48,9 +48,9 @@ from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import AUTO
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
-from ensue.events.following import follow as follow_inputs
 from ensue.events.mapping import Mapping
-from ensue.events.reading import read_events
+from ensue.events.records.following import follow as follow_inputs
+from ensue.events.records.reading import read_events
 from ensue.events.sources import LINES, Input, open_inputs
 from ensue.events.times import parse_time
 from ensue.library import duration_microseconds
@@ -255,9 +255,9 @@ def run(
         refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
         as_lines = all(each.format == LINES for each in inputs)
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
-        outputs = Outputs(out, library.checked, correlation, files, grows=follow or live)
+        outputs = OutputWriter(out, library.checked, correlation, files, grows=follow or live)
         is_bounded = not streams and not explain and history is None and engine != SPARK
-        running: Running | ColumnRun
+        running: EventRun | ColumnRun
         late_events: LateEvents | None = None
         if is_bounded and (engine == "batch" or (engine == "auto" and is_for_columns(inputs))):
             running = ColumnRun(
@@ -289,7 +289,7 @@ def run(
             else:
                 records = read_events(inputs, types, progress=bars.reading, mapping=mapping)
             late_events = LateEvents(late, files)
-            running = Running(
+            running = EventRun(
                 run=run_of_library,
                 refused=refused,
                 late=late_events,
@@ -305,7 +305,7 @@ def run(
             outputs.abandon()
         else:
             running.finish(end)
-    report = Report(
+    report = RunReport(
         library=library,
         counts=running.counts,
         seen=running.seen,
@@ -313,9 +313,9 @@ def run(
         refused=refused,
         outputs=outputs,
         late=late_events,
-        explained=running.run if explain and isinstance(running, Running) else None,
+        explained=running.run if explain and isinstance(running, EventRun) else None,
         only=correlation,
-        due=running.due if isinstance(running, Running) else None,
+        due=running.due if isinstance(running, EventRun) else None,
     )
     report.tell(None if stopped else out, end)
     if stopped:

@@ -19,7 +19,7 @@ from ensue.cli.start.plain_options import read_plainly
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """A command: its module below `ensue.cli.commands`, its name there, and what it is for."""
 
     module: str
@@ -28,33 +28,45 @@ class Entry:
 
 
 ENTRIES = {
-    "check": Entry("check", "check", "Check a library: every mistake in it, at once."),
-    "run": Entry("run", "run", "Run a library over events, and put out what follows."),
-    "explain": Entry("explain", "explain", "Explain a correlation in words, or draw its machine."),
-    "compare": Entry(
+    "check": CommandEntry("check", "check", "Check a library: every mistake in it, at once."),
+    "run": CommandEntry("run", "run", "Run a library over events, and put out what follows."),
+    "explain": CommandEntry(
+        "explain", "explain", "Explain a correlation in words, or draw its machine."
+    ),
+    "compare": CommandEntry(
         "compare", "compare_correlations", "Compare two correlations: is one within the other?"
     ),
-    "test": Entry("test", "run_cases", "Test rules by golden cases, your own included."),
-    "fmt": Entry("fmt", "fmt", "Lay libraries out, comments kept."),
-    "stream": Entry(
+    "test": CommandEntry("test", "run_cases", "Test rules by golden cases, your own included."),
+    "fmt": CommandEntry("fmt", "fmt", "Lay libraries out, comments kept."),
+    "stream": CommandEntry(
         "stream", "stream", "Run rules over a stream with Spark, from a source to a sink."
     ),
-    "serve": Entry("serve", "serve", "Run a server: an API and a console over rules and history."),
-    "publish": Entry("remote.publish", "publish", "Publish events to a server."),
-    "tail": Entry("remote.tail", "tail", "Print events and outputs of a server as they come."),
-    "rules": Entry("remote.rules", "app", "Libraries of a server: list, put, try, put back."),
-    "top": Entry("remote.top", "top", "Show throughput, latency and rules of a server, live."),
-    "context": Entry(
+    "serve": CommandEntry(
+        "serve", "serve", "Run a server: an API and a console over rules and history."
+    ),
+    "publish": CommandEntry("remote.publish", "publish", "Publish events to a server."),
+    "tail": CommandEntry(
+        "remote.tail", "tail", "Print events and outputs of a server as they come."
+    ),
+    "rules": CommandEntry(
+        "remote.rules", "app", "Libraries of a server: list, put, try, put back."
+    ),
+    "top": CommandEntry(
+        "remote.top", "top", "Show throughput, latency and rules of a server, live."
+    ),
+    "context": CommandEntry(
         "remote.context", "app", "Servers under names, for the commands that ask one."
     ),
-    "request": Entry(
+    "request": CommandEntry(
         "remote.request", "request", "Ask the gateways of a federation for something."
     ),
-    "lsp": Entry("lsp", "lsp", "Serve an editor: mistakes as you type, completion, hovers."),
-    "mcp": Entry("mcp", "mcp", "Serve an assistant: check, explain, compare, test and run."),
-    "demo": Entry("demo", "demo", "Tell a story in a minute: a rule, events, what follows."),
-    "bench": Entry("bench", "bench", "Measure Ensue on this machine, beside other engines."),
-    "history": Entry("history", "app", "Keep events in a history, find them, run rules over them."),
+    "lsp": CommandEntry("lsp", "lsp", "Serve an editor: mistakes as you type, completion, hovers."),
+    "mcp": CommandEntry("mcp", "mcp", "Serve an assistant: check, explain, compare, test and run."),
+    "demo": CommandEntry("demo", "demo", "Tell a story in a minute: a rule, events, what follows."),
+    "bench": CommandEntry("bench", "bench", "Measure Ensue on this machine, beside other engines."),
+    "history": CommandEntry(
+        "history", "app", "Keep events in a history, find them, run rules over them."
+    ),
 }
 
 
@@ -80,7 +92,7 @@ class LoadedCommands(Mapping[str, Any]):
         return len(ENTRIES)
 
 
-def _built(name: str, entry: Entry) -> Any:
+def _built(name: str, entry: CommandEntry) -> Any:
     found = getattr(import_module(f"ensue.cli.commands.{entry.module}"), entry.attribute)
     holder = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):

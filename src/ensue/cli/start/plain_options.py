@@ -31,9 +31,9 @@ class _PlainValue:
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
-        made = _PLAIN.get(param.type_descriptor.annotation)
-        if made is not None:
-            return made(value)
+        convert = _PLAIN.get(param.type_descriptor.annotation)
+        if convert is not None:
+            return convert(value)
         param._runtime_param = None
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 

@@ -39,7 +39,7 @@ def work() -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """More is loaded here."""
+    """A block in which modules are loaded; garbage is not collected meanwhile."""
     gc.disable()
     try:
         yield

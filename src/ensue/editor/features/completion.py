@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ensue.editor.mentions import Mention, Outline, outlines
+from ensue.editor.mentions import DefinitionOutline, Mention, outlines
 from ensue.editor.project import Project, TypeEntry, above, below
-from ensue.editor.reading import Reader
+from ensue.editor.reading import TextReader
 from ensue.editor.vocabulary import (
     AGGREGATE_TEXTS,
     CONTEXT_TEXTS,
@@ -93,11 +93,11 @@ def _definition_before(text: str) -> str:
     return text[last.start : last.end]
 
 
-def _read(text: str) -> Reader:
-    reader = Reader(text)
+def _read(text: str) -> TextReader:
+    reader = TextReader(text)
     reader.read_all()
     if reader.repairs:
-        reader = Reader(text, wary=True)
+        reader = TextReader(text, wary=True)
         reader.read_all()
     return reader
 
@@ -118,7 +118,7 @@ def _units() -> list[Item]:
     return [Item(unit, "unit", meaning, rank=1) for unit, meaning in UNITS.items()]
 
 
-def _find_here(found: Sequence[Outline]) -> tuple[Mention, Outline] | None:
+def _find_here(found: Sequence[DefinitionOutline]) -> tuple[Mention, DefinitionOutline] | None:
     for outline in found:
         for mention in outline.mentions:
             if _HERE in mention.name.split("."):
@@ -126,7 +126,9 @@ def _find_here(found: Sequence[Outline]) -> tuple[Mention, Outline] | None:
     return None
 
 
-def _names(mention: Mention, outline: Outline, types: Mapping[str, TypeEntry]) -> Iterator[Item]:
+def _names(
+    mention: Mention, outline: DefinitionOutline, types: Mapping[str, TypeEntry]
+) -> Iterator[Item]:
     """The names that can take the role of a mention."""
     if mention.defines:
         return
@@ -143,7 +145,7 @@ def _names(mention: Mention, outline: Outline, types: Mapping[str, TypeEntry]) -
             yield from _attributes(mention, outline, types)
 
 
-def _ports(outline: Outline) -> Iterator[Item]:
+def _ports(outline: DefinitionOutline) -> Iterator[Item]:
     for port in outline.members:
         if port.name and port.name != _HERE:
             what = "timer" if port.is_timer else "port"
@@ -151,7 +153,7 @@ def _ports(outline: Outline) -> Iterator[Item]:
 
 
 def _attributes(
-    mention: Mention, outline: Outline, types: Mapping[str, TypeEntry]
+    mention: Mention, outline: DefinitionOutline, types: Mapping[str, TypeEntry]
 ) -> Iterator[Item]:
     *path, _ = mention.name.split(".")
     inside = mention.inside

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ensue.editor.checking import check_file
-from ensue.editor.documents import Found
-from ensue.editor.mentions import Outline
-from ensue.editor.project import Project, Symbol, TypeEntry, above
+from ensue.editor.documents import FoundMention
+from ensue.editor.mentions import DefinitionOutline
+from ensue.editor.project import Project, Referent, TypeEntry, above
 from ensue.editor.vocabulary import CONTEXT_TEXTS, KEYWORDS, function_text, signature, words_of
 from ensue.engine.costs import cost_of
 from ensue.errors import LimitError
@@ -49,7 +49,7 @@ def hover(project: Project, path: Path, offset: int) -> Hover | None:
     return None
 
 
-def _of_mention(project: Project, path: Path, found: Found) -> str | None:
+def _of_mention(project: Project, path: Path, found: FoundMention) -> str | None:
     mention, outline = found.mention, found.outline
     types = project.types(path)
     match mention.role:
@@ -92,7 +92,7 @@ def type_text(entry: TypeEntry, types: Mapping[str, TypeEntry]) -> str:
     return f"{_code(chr(10).join(lines))}\n\nDeclared in `{entry.path.name}`."
 
 
-def _attribute_text(symbols: list[Symbol], types: Mapping[str, TypeEntry]) -> str | None:
+def _attribute_text(symbols: list[Referent], types: Mapping[str, TypeEntry]) -> str | None:
     lines = []
     for symbol in symbols:
         declared = types[symbol.owner].outline.port(symbol.name)
@@ -106,7 +106,7 @@ def _context_text(name: str) -> str | None:
     return None if text is None else f"**{name}**\n\n{text}"
 
 
-def _port_text(library: Library | None, outline: Outline, name: str) -> str | None:
+def _port_text(library: Library | None, outline: DefinitionOutline, name: str) -> str | None:
     declared = outline.port(name)
     if declared is None:
         return None
@@ -119,7 +119,7 @@ def _port_text(library: Library | None, outline: Outline, name: str) -> str | No
     return f"{head}\n\nPort of `{outline.name}`: {words}."
 
 
-def _label_text(library: Library | None, outline: Outline, name: str) -> str | None:
+def _label_text(library: Library | None, outline: DefinitionOutline, name: str) -> str | None:
     if not any(each.name == name for each in outline.labels):
         return None
     head = _code(f"{name}:")
@@ -133,11 +133,11 @@ def _label_text(library: Library | None, outline: Outline, name: str) -> str | N
     return head
 
 
-def _has(library: Library | None, outline: Outline) -> bool:
+def _has(library: Library | None, outline: DefinitionOutline) -> bool:
     return library is not None and outline.name in library.correlations.names
 
 
-def _rule_text(library: Library | None, outline: Outline) -> str:
+def _rule_text(library: Library | None, outline: DefinitionOutline) -> str:
     ports = ", ".join(f"{each.type} {each.name}" for each in outline.members)
     head = _code(f"{outline.above} {outline.kind} {outline.name} ({ports})")
     if library is None or not _has(library, outline):

@@ -14,9 +14,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ensue.editor.checking import source_of
-from ensue.editor.documents import Found
+from ensue.editor.documents import FoundMention
 from ensue.editor.features.fixes import Edit, apply
-from ensue.editor.project import Project, Symbol
+from ensue.editor.project import Project, Referent
 from ensue.errors import UsageError
 from ensue.explaining.findings import quick_findings
 
@@ -26,7 +26,7 @@ _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 Renamed = Mapping[Path, tuple[Edit, ...]]
 
 
-def renamable(project: Project, path: Path, offset: int) -> Found:
+def renamable(project: Project, path: Path, offset: int) -> FoundMention:
     """The name at a place, if it can be renamed. Raises `UsageError`."""
     at = project.symbols_at(path, offset)
     if at is None:
@@ -67,7 +67,7 @@ def _start(edit: Edit) -> int:
     return edit.start
 
 
-def _refuse_taken(project: Project, symbols: Sequence[Symbol], name: str) -> None:
+def _refuse_taken(project: Project, symbols: Sequence[Referent], name: str) -> None:
     """A clash that can be told at once, in words of the person who renames."""
     for symbol in symbols:
         document = project.document(symbol.path)
@@ -89,7 +89,7 @@ def _article(role: str) -> str:
 
 
 def _refuse_changed_meaning(
-    project: Project, renamed: Renamed, symbols: Sequence[Symbol], name: str
+    project: Project, renamed: Renamed, symbols: Sequence[Referent], name: str
 ) -> None:
     after = _with_edits(project, renamed)
     for path in renamed:
@@ -101,7 +101,7 @@ def _refuse_changed_meaning(
         for (_, message), count in (told - before).items():
             if count:
                 raise UsageError(f"`{name}` cannot be the new name: {message}")
-    moved = [Symbol(each.role, each.path, each.owner, name) for each in symbols]
+    moved = [Referent(each.role, each.path, each.owner, name) for each in symbols]
     wanted = {(path, _shifted(edits, edit)) for path, edits in renamed.items() for edit in edits}
     got = {(place.path, place.found.start) for place in after.references(moved)}
     if wanted != got:
@@ -122,7 +122,7 @@ def _messages(project: Project, path: Path) -> list[tuple[str, str]]:
     return [(each.code, each.message) for each in found]
 
 
-def _as_before(text: str, symbols: Sequence[Symbol], name: str) -> str:
+def _as_before(text: str, symbols: Sequence[Referent], name: str) -> str:
     """A message about the new name, as it would have been about the old one."""
     return text.replace(f"`{name}`", f"`{symbols[0].name}`")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ensue.editor.documents import Definition, Document
-from ensue.editor.mentions import Declared, Outline
+from ensue.editor.mentions import DeclaredName, DefinitionOutline
 from ensue.editor.reading import COMMENT, UNKNOWN
 from ensue.editor.vocabulary import words_of
 
@@ -43,7 +43,7 @@ _TYPE_WORDS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StructureEntry:
     """A definition or a part of one: its whole stretch, and that of its name."""
 
     name: str
@@ -53,7 +53,7 @@ class Entry:
     end: int
     name_start: int
     name_end: int
-    inside: tuple[Entry, ...] = ()
+    inside: tuple[StructureEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Colour:
     modifiers: tuple[str, ...] = ()
 
 
-def entries(document: Document) -> Iterator[Entry]:
+def entries(document: Document) -> Iterator[StructureEntry]:
     """The definitions of a file with their attributes, ports and labels."""
     for definition in document.definitions:
         for outline in definition.outlines:
@@ -72,7 +72,7 @@ def entries(document: Document) -> Iterator[Entry]:
                 yield _entry(definition, outline)
 
 
-def _entry(definition: Definition, outline: Outline) -> Entry:
+def _entry(definition: Definition, outline: DefinitionOutline) -> StructureEntry:
     at = definition.start
     written = [each for each in definition.reading.words if each.type != COMMENT]
     start = written[0].start if len(definition.outlines) == 1 else outline.start
@@ -81,7 +81,7 @@ def _entry(definition: Definition, outline: Outline) -> Entry:
     above = f": {outline.above}" if outline.above and is_type else outline.above or ""
     parts = [_part(each, "attribute" if is_type else "port", at) for each in outline.members]
     parts += [_part(each, "label", at) for each in outline.labels]
-    return Entry(
+    return StructureEntry(
         outline.name,
         "type" if is_type else "rule",
         above if is_type else f"{outline.kind} of {above}",
@@ -93,9 +93,9 @@ def _entry(definition: Definition, outline: Outline) -> Entry:
     )
 
 
-def _part(declared: Declared, kind: EntryKind, at: int) -> Entry:
+def _part(declared: DeclaredName, kind: EntryKind, at: int) -> StructureEntry:
     start, end = at + declared.start, at + declared.end
-    return Entry(declared.name, kind, declared.type, start, end, start, end)
+    return StructureEntry(declared.name, kind, declared.type, start, end, start, end)
 
 
 def folds(document: Document) -> Iterator[tuple[int, int, bool]]:

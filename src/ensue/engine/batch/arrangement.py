@@ -9,13 +9,13 @@ it had there.
 
 from __future__ import annotations
 
-from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.many.group import BatchGroup, GroupMember
 from ensue.engine.batch.paths import Path, path_alone
 from ensue.engine.batch.related.correlation import RelatedCorrelation
-from ensue.engine.batch.saved.snapshots import decode_correlation, encode_correlation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.core.relating.form import Form, form_of
+from ensue.engine.batch.snapshots import decode_correlation, encode_correlation
+from ensue.engine.core.relating.form import ChainForm, form_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
 from ensue.lang.checked import CheckedLibrary
@@ -23,7 +23,7 @@ from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import Machine
 from ensue.machine.prepared import brought_plan
 
-Running = ColumnCorrelation | RelatedCorrelation | EventCorrelation | Member
+RunningRule = ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember
 
 
 class Arrangement:
@@ -41,7 +41,7 @@ class Arrangement:
         self._paths: dict[int, tuple[Path, Machine | None]] = {}
         self.groups = [self._group(company, numbers) for company, numbers in self._companies()]
         grouped = {name: each for group in self.groups for name, each in group.members.items()}
-        self.running: dict[str, Running] = {
+        self.running: dict[str, RunningRule] = {
             correlation.name: grouped.get(correlation.name) or self._alone(number)
             for number, correlation in enumerate(self._correlations)
         }
@@ -75,21 +75,21 @@ class Arrangement:
             if len(numbers) > 1 or company.has_timers
         ]
 
-    def _group(self, company: Company, numbers: list[int]) -> CellGroup:
+    def _group(self, company: Company, numbers: list[int]) -> BatchGroup:
         machines = {
             number: machine
             for number in numbers
             if number in self._paths and (machine := self._path(number)[1]) is not None
         }
         chosen = [self._correlations[number] for number in numbers]
-        return CellGroup(company, chosen, numbers, machines, self._library.types, self._counts)
+        return BatchGroup(company, chosen, numbers, machines, self._library.types, self._counts)
 
     def _alone(self, number: int) -> ColumnCorrelation | RelatedCorrelation | EventCorrelation:
         correlation, types = self._correlations[number], self._library.types
         path, machine = self._path(number)
         if path.name == "related":
             form = form_of(correlation, types)
-            assert isinstance(form, Form)
+            assert isinstance(form, ChainForm)
             assert isinstance(correlation, FilterCorrelation)
             if form.after is None or self._depth == 1:
                 return RelatedCorrelation(correlation, form, types, self._counts, number)
@@ -114,12 +114,12 @@ class Arrangement:
         self.running[name] = by_event
         return by_event
 
-    def leave(self, group: CellGroup) -> None:
+    def leave(self, group: BatchGroup) -> None:
         """Let the members of a group run alone from now on."""
         for name in list(group.members):
             self.release(group, name)
 
-    def release(self, group: CellGroup, name: str) -> None:
+    def release(self, group: BatchGroup, name: str) -> None:
         """Let one member of a group run alone from now on."""
         member = group.members[name]
         state = encode_correlation(member)

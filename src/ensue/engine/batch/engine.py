@@ -2,7 +2,7 @@
 
 A table is cut into batches (`input.intake`), each batch goes through all correlations
 (`ordered_pass`), and outputs leave as a table, as events or as lines (`output.columns`). The state
-between batches is in the correlations; a snapshot of it is bytes (`saved`). Events that are in
+between batches is in the correlations; a snapshot of it is bytes (`snapshots`). Events that are in
 Python already take this way too (`read_all`).
 
 A batch is put in the order of its times. Rows that do not fit their types, or lie further ahead
@@ -19,17 +19,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.arrangement import Running
+from ensue.engine.batch.arrangement import RunningRule
 from ensue.engine.batch.input.batches import Batch
-from ensue.engine.batch.input.event_batches import EventBatch
-from ensue.engine.batch.input.intake import Checked, Intake
-from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.input.intake import CheckedRows, EventBatch, Intake
+from ensue.engine.batch.many.group import BatchGroup, GroupMember
 from ensue.engine.batch.ordered_pass import OrderedPass
 from ensue.engine.batch.output.columns import BatchOutputs, OutputForms
 from ensue.engine.batch.output.schema import OutputSchema
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCorrelation
-from ensue.engine.batch.saved.snapshots import (
+from ensue.engine.batch.single.by_event import EventCorrelation
+from ensue.engine.batch.single.correlation import ColumnCorrelation
+from ensue.engine.batch.snapshots import (
     FORMAT,
     VERSION,
     EngineState,
@@ -39,15 +40,12 @@ from ensue.engine.batch.saved.snapshots import (
     encode_engine,
     has_left_table,
 )
-from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import ENDLESS
-from ensue.engine.timing.advancing import OUTPUTS_OF_A_STEP, advance_in_steps
 from ensue.engine.timing.agreeing import TimeRun
+from ensue.engine.timing.alarms import OUTPUTS_OF_A_STEP, Sweeps, advance_in_steps, longest_wait
 from ensue.engine.timing.jumps import UNBOUNDED, shortest_period
-from ensue.engine.timing.sweeping import Sweeps, longest_wait
 from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
 from ensue.events.mapping import Mapping as ColumnMapping
@@ -93,7 +91,7 @@ class BatchEngine:
         self._shortest = shortest_period(library)
 
     @property
-    def correlations(self) -> dict[str, Running]:
+    def correlations(self) -> dict[str, RunningRule]:
         """The object that runs each correlation, by name, in the order of the library."""
         return self._arranged.running
 
@@ -119,8 +117,8 @@ class BatchEngine:
         """Whether time alone can make outputs."""
         return any(each.has_timers for each in self._timed())
 
-    def _timed(self) -> Iterator[EventCorrelation | RelatedCorrelation | CellGroup]:
-        """What can have timers: rules by event or by related events, and groups."""
+    def _timed(self) -> Iterator[EventCorrelation | RelatedCorrelation | BatchGroup]:
+        """Whatever may have timers: rules by event or by related events, and groups."""
         for each in self.correlations.values():
             if isinstance(each, EventCorrelation | RelatedCorrelation):
                 yield each
@@ -131,7 +129,7 @@ class BatchEngine:
     def push_batch(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> pa.Table:
-        """Read a table (anything with `__arrow_c_stream__`), and return what follows from it.
+        """Read a table (anything with `__arrow_c_stream__`), and return its outputs.
 
         A mapping says which of its columns are what.
         """
@@ -147,7 +145,7 @@ class BatchEngine:
     def read_table(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[BatchOutputs]:
-        """Read a table; out goes what follows from it, in parts and in no form yet."""
+        """Read a table; its outputs come in parts, and in no form yet."""
         self._make_room()
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch))
@@ -161,7 +159,7 @@ class BatchEngine:
 
     # --- chunks of files --------------------------------------------------------------------------
 
-    def check(self, chunk: Chunk) -> Checked:
+    def check(self, chunk: Chunk) -> CheckedRows:
         """Which rows of a chunk are events of this library, and what is wrong with the others."""
         return self._intake.check(chunk)
 
@@ -170,7 +168,7 @@ class BatchEngine:
         self._intake.keep_to(stretch)
 
     def read_batch(self, batch: Batch) -> Iterator[BatchOutputs]:
-        """Read rows that were checked, and are in order; out goes what follows from them.
+        """Read rows that were checked, and are in order; returns their outputs.
 
         Rows that lie too far ahead are in `rejected` afterwards.
         """
@@ -180,13 +178,13 @@ class BatchEngine:
         self._clear_up()
 
     def advance_to(self, time: int) -> Iterator[BatchOutputs]:
-        """Let the clock go on; out goes what follows from that."""
+        """Move the clock on to a time; returns the outputs of timers up to then."""
         yield from self._counted(self._advance_in_steps(time))
 
     # --- the end ----------------------------------------------------------------------------------
 
     def finish(self, until: int | None = None) -> pa.Table:
-        """End the stream: let the clock go on to `until`, and return what follows from that."""
+        """End the stream: move the clock on to `until`, and return the outputs of timers."""
         return self._forms.joined(list(self.finish_in_parts(until)))
 
     def finish_in_parts(self, until: int | None = None) -> Iterator[pa.Table]:
@@ -198,7 +196,7 @@ class BatchEngine:
     # --- events that are in Python already --------------------------------------------------------
 
     def read_all(self, events: Sequence[Event]) -> list[Event]:
-        """Read events that are in order and conform; return what follows as events."""
+        """Read events that are in order and conform; return their outputs as events."""
         return [output for part in self.read_all_in_parts(events) for output in part]
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]:
@@ -230,7 +228,7 @@ class BatchEngine:
         self.clock = time if self.clock is None else max(self.clock, time)
 
     def _run_in_steps(self, batch: Batch, most: int = OUTPUTS_AT_ONCE) -> Iterator[BatchOutputs]:
-        """What a batch brings about, in parts where timers fire very often or rules are fed."""
+        """The outputs of a batch, in parts where timers fire very often or rules are fed."""
         done, count, times = 0, len(batch), batch.times
         step, most_rows = self._time_of_a_step(batch), self._pass.most_rows or count
         while done < count:
@@ -264,7 +262,7 @@ class BatchEngine:
         return max(1, OUTPUTS_AT_ONCE * self._shortest // keys)
 
     def pass_time(self, time: int) -> None:
-        """Windows pass up to a time, where no rule has timers; rows before it are still read."""
+        """Let windows end by a time, where no rule has timers; rows before it are still read."""
         self._passed = max(self._passed, time)
 
     def may_be_due(self, time: int) -> bool:
@@ -297,7 +295,7 @@ class BatchEngine:
         if self.clock is not None:
             now = max(self.clock, self._passed)
             for each in [*self.correlations.values(), *self._arranged.groups]:
-                if not isinstance(each, Member):
+                if not isinstance(each, GroupMember):
                     each.reach(now)
         return {name: encode_correlation(each) for name, each in self.correlations.items()}
 
@@ -336,7 +334,7 @@ class BatchEngine:
         """Go on from the states of correlations, by their names."""
         for name, state in states.items():
             running = self.correlations[name]
-            if isinstance(running, Member):
+            if isinstance(running, GroupMember):
                 # A rule that had left its table cannot be on one again.
                 left = running.path.name == "table" and has_left_table(state)
                 if not left and decode_correlation(running, state):
@@ -350,7 +348,7 @@ class BatchEngine:
     # --- one batch --------------------------------------------------------------------------------
 
     def _run(self, batch: Batch, until: int | None) -> BatchOutputs:
-        """What follows from a batch, and from the clock that goes on to `until` behind it."""
+        """The outputs of a batch, and of timers that are due up to `until` behind it."""
         reached = [int(batch.times[-1])] if len(batch) else []
         reached += [each for each in (until, self.clock) if each is not None]
         self.clock = max(reached, default=None)
@@ -361,7 +359,7 @@ class BatchEngine:
     def _clear_up(self) -> None:
         """Drop events that no key holds, and keys whose windows and timeouts have passed."""
         for running in [*self.correlations.values(), *self._arranged.groups]:
-            if isinstance(running, ColumnCorrelation | RelatedCorrelation | CellGroup):
+            if isinstance(running, ColumnCorrelation | RelatedCorrelation | BatchGroup):
                 running.clear_up()
         if self.clock is None:
             return

@@ -15,9 +15,9 @@ import numpy as np
 
 from ensue.engine.batch.arrangement import Arrangement
 from ensue.engine.batch.input.batches import Batch
-from ensue.engine.batch.input.event_batches import EventBatch
+from ensue.engine.batch.input.intake import EventBatch
 from ensue.engine.batch.input.matching import Segment
-from ensue.engine.batch.many.group import CellGroup, Member
+from ensue.engine.batch.many.group import BatchGroup, GroupMember
 from ensue.engine.batch.output.columns import Made, MadeInTurn, Output
 from ensue.engine.batch.output.order import (
     OutputPlaces,
@@ -69,7 +69,7 @@ class OrderedPass:
         return max(1, POSITIONS_AT_ONCE // (self._depth * position_width(self._depth)))
 
     def run(self, batch: Batch, first: int, clock: int | None) -> list[Output]:
-        """What follows from a batch; its first row has the number `first` in the stream."""
+        """The outputs of a batch, whose first row has the number `first` in the stream."""
         rows = _Rows(batch, first, clock, self._depth, self.is_linked)
         fed: dict[str, list[Segment]] = {name: [] for name in self._reading_order}
         outputs: list[Output] = []
@@ -78,7 +78,7 @@ class OrderedPass:
             if len(batch) or group.has_timers:
                 outputs += self._read_in_group(group, rows, own)
         for name in self._reading_order:
-            if isinstance(self.arranged.running[name], Member):
+            if isinstance(self.arranged.running[name], GroupMember):
                 continue
             made, read, is_timed = self._read_alone(name, rows, own.get(name, 0), fed[name])
             if not len(made):
@@ -108,7 +108,7 @@ class OrderedPass:
         The first `done` rows are behind it already.
         """
         running = self.arranged.running[name]
-        assert not isinstance(running, Member)
+        assert not isinstance(running, GroupMember)
         try:
             made, read = _read(running, rows, done, fed)
         except LeavesColumnsError as error:
@@ -116,7 +116,7 @@ class OrderedPass:
             made, read = _read(running, rows, done, fed)
         return made, read, running.is_timed
 
-    def _read_in_group(self, group: CellGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
+    def _read_in_group(self, group: BatchGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
         """The outputs of a group. `own` gets how many rows each member has read that has left."""
         found: list[tuple[MadeInTurn, Roots | int]] = []
         done = 0
@@ -138,7 +138,7 @@ class OrderedPass:
         return [(made, self._places_in_group(group, made, of, rows)) for made, of in found]
 
     def _places_in_group(
-        self, group: CellGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
+        self, group: BatchGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
     ) -> Positions | OutputPlaces:
         if self.is_linked:
             positions = rows.segment(False).positions

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ensue.engine.batch.input.matching import why_not_matched
+from ensue.engine.core.machine_tables import RuleTimers, why_not_in_columns
 from ensue.engine.core.relating.form import form_of, remembers_events
 from ensue.engine.core.rule_table import place_count
 from ensue.engine.core.shapes import company_of
-from ensue.engine.core.timer_table import Timers, why_not_in_columns
 from ensue.engine.outputs import carries_key_inside
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import relates_events
@@ -62,7 +62,7 @@ def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path
     if planned.form == "memory":
         return Path("events", planned.why), None
     machine = planned.needed_machine
-    timers = Timers(correlation, machine)
+    timers = RuleTimers(correlation, machine)
     if len(timers) and (why := why_not_in_columns(correlation, machine)):
         return Path("events", why), None
     if why := why_not_matched(correlation, machine):

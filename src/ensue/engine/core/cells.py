@@ -19,17 +19,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ensue.engine.core.cell_drivers import drop_expired
+from ensue.engine.core.cell_step import CellArrays, FiringArrays
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import Numbers, Rows, taller
+from ensue.engine.core.machine_tables import ORIGIN
+from ensue.engine.core.numbering import Instants, Mask, Numbers, Rows, taller
 from ensue.engine.core.packed import CELL, DUE, LAST_READ, NEXT_DUE, TIMED, WINDOW, PackedTables
 from ensue.engine.core.rule_table import NOT_STARTED, NOWHERE, RuleTable
-from ensue.engine.core.stepping.arrays import CellArrays, FiringArrays
-from ensue.engine.core.stepping.visits import drop_expired
-from ensue.engine.core.window_table import ALWAYS
 from ensue.machine.model import Machine
-
-Instants = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 BEFORE_ALL = 2**61
 """Events that were read before a snapshot come before all that are read after it."""
@@ -66,7 +63,7 @@ class Cells:
         return self._flat.size
 
     def grow(self, key_count: int) -> None:
-        """Have cells for so many keys."""
+        """Make cells for a number of keys."""
         self._key_count = max(self._key_count, key_count)
         before = self.key_room
         if key_count > before:
@@ -121,7 +118,7 @@ class Cells:
         return self.tables.table_of(rule)
 
     def clear(self, rule: int) -> None:
-        """Let a rule stand under all keys as if it had read nothing."""
+        """Put the cells of a rule back to their first state, under all keys."""
         self.of(rule)[:] = 0
 
     def is_busy(self, rule: int) -> Mask:
@@ -158,7 +155,7 @@ class Cells:
         else:
             starts = np.zeros(homes.shape, np.int64)
         starts[homes == NOWHERE] = -FAR
-        starts[homes == ALWAYS] = FAR
+        starts[homes == ORIGIN] = FAR
         return starts
 
     def started_of(self, rule: int, chosen: Rows) -> Mask:
@@ -247,7 +244,7 @@ class Cells:
 def _ranks(starts: Instants) -> npt.NDArray[np.int64]:
     """Where each start stands among those of its key, from 0; equal ones stand together."""
     ranks = np.full(starts.shape, NOWHERE, np.int64)
-    ranks[starts == FAR] = ALWAYS
+    ranks[starts == FAR] = ORIGIN
     moving = (starts != FAR) & (starts != -FAR)
     order = np.argsort(np.where(moving, starts, FAR), axis=1, kind="stable")
     ordered = np.take_along_axis(starts, order, axis=1)

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.outputs import Outputs, Transformer, Trigger
 from ensue.engine.ports import Reading
-from ensue.engine.transformer import Transformer
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation, FilterCorrelation, PushNew
 from ensue.machine.determinise import SETTLE, MachineMove, MachineTable, TableState
@@ -23,7 +22,7 @@ from ensue.machine.stepping import Fired
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TriggerShape:
     """How a branch has triggered: its active labels, and for each bound port its bound places."""
 
     labels: str
@@ -45,19 +44,21 @@ class Emitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
-    shape: Shape
+class PushedOutput:
+    """One output of an action: how its branch has triggered, and what is put out."""
+
+    shape: TriggerShape
     what: Sent | PushNew | Emitted
 
 
-Action = tuple[Push, ...]
+Action = tuple[PushedOutput, ...]
 """What is put out, in its order."""
 
-NO_SHAPE = Shape("", ())
+NO_SHAPE = TriggerShape("", ())
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableEntry:
     """An entry of a table: the next state, the places that are bound, and the outputs."""
 
     to: TableState
@@ -69,13 +70,13 @@ class Entry:
 
 
 class _Notes:
-    """Stands in for the maker of outputs, and notes what it is asked for."""
+    """Takes the place of `Outputs`, and notes which outputs a transformer asks it for."""
 
     def __init__(self) -> None:
-        self.pushes: list[Push] = []
-        self.shapes: list[Shape] = []
+        self.pushes: list[PushedOutput] = []
+        self.shapes: list[TriggerShape] = []
 
-    def trigger(self, shape: Shape) -> Trigger:
+    def trigger(self, shape: TriggerShape) -> Trigger:
         # The ports are bound to events that only say which port they stand for.
         self.shapes.append(shape)
         bound = {port: Reading(0, frozenset(), Event(port, "", "", 0)) for port, _ in shape.bound}
@@ -83,11 +84,11 @@ class _Notes:
         return Trigger(len(self.shapes) - 1, "", labels, bound)
 
     def forward(self, trigger: Trigger, event: Event) -> Event:
-        self.pushes.append(Push(self.shapes[trigger.time], Sent(event.id)))
+        self.pushes.append(PushedOutput(self.shapes[trigger.time], Sent(event.id)))
         return event
 
     def build(self, trigger: Trigger, statement: PushNew) -> Event:
-        self.pushes.append(Push(self.shapes[trigger.time], statement))
+        self.pushes.append(PushedOutput(self.shapes[trigger.time], statement))
         return Event("", "", "", 0)
 
 
@@ -115,13 +116,15 @@ class FilterActions:
         self._machine = machine
         self._ports = {place: port for b in machine.branches for place, port, _ in b.places}
 
-    def entry(self, table: MachineTable, state: TableState | None, atoms: frozenset[int]) -> Entry:
+    def entry(
+        self, table: MachineTable, state: TableState | None, atoms: frozenset[int]
+    ) -> TableEntry:
         """The entry for an event; `state` is None for the event that starts a key."""
         given: Any = ("atoms", atoms)
         move = None if state is None else table.move(state, given)
         if move is not None and not any(isinstance(each, Fired) for each in move.effects):
             # Nothing is triggered, so there is nothing for the transformer.
-            return Entry(move.to, _bound(move), (), False)
+            return TableEntry(move.to, _bound(move), (), False)
         notes = _Notes()
         labels = _TableLabels(table, state or table.first)
         transformer = Transformer(self._correlation, cast(Outputs, notes), labels)
@@ -142,7 +145,7 @@ class FilterActions:
             if not fired or not labels.changed:
                 break
             given, move = SETTLE, None
-        return Entry(labels.state, frozenset(binds), tuple(notes.pushes), triggers)
+        return TableEntry(labels.state, frozenset(binds), tuple(notes.pushes), triggers)
 
     def begin(self) -> Action:
         """What is put out when a key starts."""
@@ -161,12 +164,12 @@ class FilterActions:
         transformer.transform(notes.trigger(self.shape(active, bound)))
         return tuple(notes.pushes)
 
-    def shape(self, labels: Iterable[str], places: Iterable[int]) -> Shape:
+    def shape(self, labels: Iterable[str], places: Iterable[int]) -> TriggerShape:
         by_port: dict[str, list[int]] = {}
         for place in dict.fromkeys(places):
             by_port.setdefault(self._ports[place], []).append(place)
         bound = tuple((port, tuple(each)) for port, each in by_port.items())
-        return Shape(",".join(sorted(set(labels))), bound)
+        return TriggerShape(",".join(sorted(set(labels))), bound)
 
 
 def _bound(move: MachineMove) -> frozenset[int]:
@@ -186,23 +189,23 @@ class EclActions:
         state: TableState | None,
         atoms: frozenset[int],
         due: frozenset[int] = frozenset(),
-    ) -> Entry:
+    ) -> TableEntry:
         """The entry for an event, or for timeouts that are due."""
         move = table.move(state or table.first, ("due", due) if due else ("atoms", atoms))
         pushes = tuple(
-            Push(NO_SHAPE, Emitted(each.type or self._output))
+            PushedOutput(NO_SHAPE, Emitted(each.type or self._output))
             for each in move.effects
             if isinstance(each, Emit)
         )
         started = move.started if state else (*table.first_timers, *move.started)
-        return Entry(move.to, frozenset(), pushes, bool(pushes), started)
+        return TableEntry(move.to, frozenset(), pushes, bool(pushes), started)
 
     def begin(self) -> Action:
         return ()
 
     def fired(self, branch: int, labels: int, places: int) -> Action:  # noqa: ARG002
         """What an emitting transition puts out; `branch` numbers the types that are emitted."""
-        return (Push(NO_SHAPE, Emitted(self._emitted[branch] or self._output)),)
+        return (PushedOutput(NO_SHAPE, Emitted(self._emitted[branch] or self._output)),)
 
 
 class _TableLabels:

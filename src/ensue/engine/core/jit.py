@@ -30,7 +30,7 @@ lowered: Decorator = intrinsic
 
 @lowered
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
-    """Have an item of an array in the cache soon, to be read and written."""
+    """Prefetch an item of an array, to be read and written."""
     signature = types.void(array, index)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -18,6 +18,9 @@ from ensue.engine.core.jit import compiled, inlined
 
 Rows = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]
+Instants = npt.NDArray[np.int64]
+"""Microseconds since 1970."""
+Mask = npt.NDArray[np.bool_]
 
 EVERYTHING: Rows = np.empty(0, np.int64)
 """Stands for all rows where a kernel is given rows."""
@@ -25,7 +28,7 @@ EVERYTHING: Rows = np.empty(0, np.int64)
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
 _MOST_MARKS = 8
-"""For each number, past which marks cost more than sorting."""
+"""Past so many marks for each number, marking costs more than sorting."""
 
 
 @inlined

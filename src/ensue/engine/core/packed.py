@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ensue.engine.core.machine_tables import ENDLESS_WINDOW
 from ensue.engine.core.numbering import taller
 from ensue.engine.core.rule_table import RuleTable
 
@@ -36,8 +37,6 @@ for none), the letter of its first alarm, its timer ports, its timers."""
 NEXT_DUE, LAST_READ, DUE = 0, 1, 2
 """In the timed part of a cell: when the next timer is due, the last event that was read, then the
 due time of each timer."""
-ENDLESS = 2**61
-"""A window that nothing leaves."""
 _UNKNOWN = np.int32(-1)
 
 
@@ -92,7 +91,7 @@ class PackedTables:
         self.set_rules(shape_of, windows, durations)
 
     def add(self, table: RuleTable, event_ports: int) -> int:
-        """The number of a shape that is new; a letter has so many bits."""
+        """Add the table of a new shape, whose letters have so many bits; returns its number."""
         shape = len(self.tables)
         self.tables.append(table)
         if self._event_ports is not None:
@@ -116,7 +115,7 @@ class PackedTables:
         self.longest = max((each or 0 for each in windows), default=0) if all(windows) else None
         self.rules = np.zeros((len(shape_of), 4), np.int64)
         self.facts = np.zeros((len(shape_of), 5), np.int64)
-        self.rules[:, WINDOW] = [ENDLESS if each is None else each for each in windows]
+        self.rules[:, WINDOW] = [ENDLESS_WINDOW if each is None else each for each in windows]
         self.after = np.zeros((len(shape_of), max([1, *map(len, durations)])), np.int64)
         for rule, lengths in enumerate(durations):
             self.after[rule, : len(lengths)] = lengths
@@ -225,7 +224,7 @@ class PackedTables:
         return number
 
     def fit_letters(self) -> None:
-        """Have a letter for every symbol of the only rule."""
+        """Widen the rows to one letter for each symbol of the only rule."""
         (table,) = self.tables
         if len(table.symbols.atoms) > self._letters[0]:
             self._letters[0] = 2 * len(table.symbols.atoms)
@@ -242,7 +241,7 @@ class PackedTables:
         self._forget(shape)
 
     def fit(self, shape: int) -> None:
-        """Have a row for every state that the table of a shape knows by now."""
+        """Add rows for all states that the table of a shape knows by now."""
         table, width = self.tables[shape], self._width(shape)
         before = state = self._written[shape]
         heads = []

@@ -7,7 +7,7 @@ of their timers share one table. How entries are laid out for kernels is told in
 
 A *symbol* is a set of atoms that an event satisfies, or the firing of timers. A *state* is a set of
 states of the machine; with a window also which register holds which start, and in which order the
-registers are (`window_table`). State 0 is that of a key that has read nothing. `Symbols` numbers
+registers are (`machine_tables`). State 0 is that of a key that has read nothing. `Symbols` numbers
 the bits of events (which ports and predicates of a rule they match) as they occur; `Patience` says
 when a table that keeps growing is left for the form that is linear in the expression.
 """
@@ -20,11 +20,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.core.bit_table import BitTable
-from ensue.engine.core.effects import Action, EclActions, Entry, FilterActions
+from ensue.engine.core.effects import Action, EclActions, FilterActions, TableEntry
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.timer_table import Timers
-from ensue.engine.core.window_table import ALWAYS, OrderedState, OrderedTable, settled_state
+from ensue.engine.core.machine_tables import (
+    ORIGIN,
+    BitTable,
+    OrderedState,
+    OrderedTable,
+    RuleTimers,
+    settled_state,
+)
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.determinise import TableState
 from ensue.machine.model import AnyAtom, Machine, State
@@ -68,7 +73,7 @@ class RuleTable:
         slot_of: Sequence[int] | None = None,
     ) -> None:
         self.machine = machine
-        self.timers = Timers(correlation, machine)
+        self.timers = RuleTimers(correlation, machine)
         self.slot_of = list(range(place_count(machine)) if slot_of is None else slot_of)
         self.slots = 1 + max(self.slot_of, default=-1)
         timer_ports = {port.name for port in self.timers.ports}
@@ -127,7 +132,7 @@ class RuleTable:
         binds = tuple(sorted(self.slot_of[place] for place in entry.binds))
         return Move(following, action, binds, register, timers)
 
-    def _entry(self, state: int, symbol: int) -> Entry:
+    def _entry(self, state: int, symbol: int) -> TableEntry:
         due = self._due_in.get(symbol)
         if due is None:
             atoms = self.symbols.atoms[symbol]
@@ -183,7 +188,7 @@ class RuleTable:
         return NOT_STARTED if active == {-1} else self.number(TableState(active))
 
     def number_of_order(self, registers: dict[State, int]) -> int:
-        """The number of a state by the ranks of its starts; `ALWAYS` is the rank of an origin."""
+        """The number of a state by the ranks of its starts; `ORIGIN` ranks what needs no event."""
         order = tuple(range(1 + max(registers.values(), default=-1)))
         return self.number(OrderedState.of(registers, order))
 
@@ -220,7 +225,7 @@ class RuleTable:
     def homes(self) -> npt.NDArray[np.int64]:
         """For each state, and each state of the machine, the register of its start.
 
-        `NOWHERE` where it is not active, `ALWAYS` where it needs no event or there is no window.
+        `NOWHERE` where it is not active, `ORIGIN` where it needs no event or there is no window.
         """
         homes = np.full((len(self.known), len(self.machine.names)), NOWHERE, np.int64)
         for number, state in enumerate(self.known):
@@ -229,7 +234,7 @@ class RuleTable:
                 for each, at in held.registers.items():
                     homes[number, each] = at
             else:
-                homes[number, sorted(held.active)] = ALWAYS
+                homes[number, sorted(held.active)] = ORIGIN
         return homes
 
 

@@ -1,7 +1,7 @@
 """Which rules can share a pass over events, and which of those share a table.
 
-In comes a correlation; out go its *company*, the same for rules whose cells can stand side by side,
-and its *shape*, the same for rules of one table. Rules of a shape differ in their names, in what
+In comes a correlation; out go its *company*, equal for rules whose cells can stand side by side,
+and its *shape*, equal for rules of one table. Rules of a shape differ in their names, in what
 their ports ask for, in the length of their windows and in how long their timers run, as long as
 those lengths are ordered alike.
 """
@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ensue.engine.core.renaming import numbered_ports, with_ports
+from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.rule_table import RuleTable
-from ensue.engine.core.timer_table import Timers
 from ensue.lang.derived.parts import statements_of, timeouts_in
+from ensue.lang.derived.renaming import numbered_ports, with_ports
 from ensue.lang.expressions.rewriting import mapped
 from ensue.lang.syntax import (
     CommonKey,
@@ -61,7 +61,7 @@ def company_of(correlation: Correlation, machine: Machine | None) -> Company | N
         return None
     if any(isinstance(atom, PredicateAtom) for atom in machine.atoms):
         return None
-    timers = Timers(correlation, machine)
+    timers = RuleTimers(correlation, machine)
     if len(timers.ports) > MOST_TIMER_PORTS or len(timers.timeouts) > MOST_TIMEOUTS:
         return None
     names = tuple(key.name for key in keys if isinstance(key, CommonKey))
@@ -71,7 +71,7 @@ def company_of(correlation: Correlation, machine: Machine | None) -> Company | N
 
 
 def begins_with_statements(correlation: Correlation) -> bool:
-    """Whether a key says something when it starts, before its first event."""
+    """Whether a rule has statements that run when a key starts, before its first event."""
     return isinstance(correlation, FilterCorrelation) and bool(correlation.initially)
 
 

@@ -35,7 +35,7 @@ def why_false(having: Expression, scope: Scope) -> str:
 
 
 def why_true(having: Expression, scope: Scope) -> str:
-    """The parts that made a condition true, in the same words."""
+    """The parts that made a condition true: "`count(f)` is 6, asked is more than 5"."""
     return _listed([told for told, was_met in _told(having, scope, True) if was_met])
 
 

@@ -15,7 +15,10 @@ For `;` the earliest split is the best one: whatever matches `y` from later on m
 too. An aborted subexpression is left out, and a revived one starts no earlier than it was revived.
 
 Rules that relate events also ask whether one event *takes part* in a match (`takes_part`), when a
-`timeout` is due (`next_moment`), and which events are the *latest* match together (`latest`).
+`timeout` is due (`next_moment`), and which events are the *latest* match together (`filters`).
+
+All these questions stand in one module, although it is long: each is a recursion over the same
+expressions and the same readings.
 """
 
 from __future__ import annotations

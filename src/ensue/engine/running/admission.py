@@ -5,16 +5,21 @@ clock may jump (`ensue.engine.timing.jumps`), is refused with `EventError`, and 
 if it had never come. An event from before the time up to which the order is final is kept in
 `late`. Every other event waits in the `Ordering` until nothing earlier can come. Where enough
 events agree that the stream is elsewhere, it begins anew (`ensue.engine.timing.agreeing`).
+
+Rules may ask a history while events are read (`Publications`): an event is read with the history
+as it stands before that event, and is kept there afterwards. The history itself, its stores and
+its terms are in `ensue.history`; here is what a run needs of it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Protocol
 
 from ensue.engine.counts import Counts
-from ensue.engine.running.publications import Publications
-from ensue.engine.running.snapshots import History
+from ensue.engine.running.snapshots import SavedHistory
 from ensue.engine.timing.jumps import jump_problem
 from ensue.engine.timing.ordering import Ordering
 from ensue.errors import EventError
@@ -22,6 +27,30 @@ from ensue.events import cloudevents
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.asking import AskingScope, TemporalStore
+from ensue.lang.expressions.evaluation import SCOPE_OF
+
+
+class Publications(TemporalStore, Protocol):
+    """A history that a run asks, and keeps its events in."""
+
+    def check(self, event: Event) -> None:
+        """Raises `EventError` if an event cannot be kept."""
+
+    def add(self, event: Event) -> None: ...
+
+
+def asking(parts: Iterator[list[Event]], publications: Publications) -> Iterator[list[Event]]:
+    """Parts of outputs, each made while predicates can ask the history."""
+    while True:
+        token = SCOPE_OF.set(partial(AskingScope, history=publications))
+        try:
+            part = next(parts, None)
+        finally:
+            SCOPE_OF.reset(token)
+        if part is None:
+            return
+        yield part
 
 
 class Admission:
@@ -33,7 +62,7 @@ class Admission:
         counts: Counts,
         ordering: Ordering,
         publications: Publications | None,
-        history: History | None,
+        history: SavedHistory | None,
     ) -> None:
         self.types = types
         self.late: list[Event] = []

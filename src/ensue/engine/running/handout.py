@@ -21,7 +21,7 @@ from ensue.events.event import Event
 class Handout:
     """The outputs of one run that are still to be taken.
 
-    `guard` stands around the making of each output; `when_empty` is called once all are taken.
+    `guard` is the context in which each output is made; `when_empty` is called once all are taken.
     """
 
     def __init__(

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 from ensue.engine.ports import Ports, key_of
-from ensue.engine.step.dispatch.values import key_under
-from ensue.engine.step.many.group import CellGroup
+from ensue.engine.step.dispatch.routine_text import key_under
+from ensue.engine.step.many.group import StepGroup
 from ensue.engine.step.stream import StepStream
 from ensue.engine.stream import Stream
 from ensue.events.event import Event
@@ -39,7 +39,7 @@ def holders_in(engine: object) -> list[Holder]:
             Holder(
                 rule.name,
                 rule.ports,
-                rule.group.keys if isinstance(rule.group, CellGroup) else rule.instances,
+                rule.group.keys if isinstance(rule.group, StepGroup) else rule.instances,
                 key_under,
             )
             for rule in engine.rules

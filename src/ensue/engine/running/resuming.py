@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from ensue.engine.changing import checked_source
 from ensue.engine.choosing import ENGINES, Engine, KnowsTimers, ReadsMany, choose_engine
-from ensue.engine.core.saved.rules import damaged, restore_event, save_event
+from ensue.engine.core.saved_rules import damaged, restore_event, save_event
 from ensue.engine.counts import Counts
 from ensue.engine.running.snapshots import (
-    History,
     SavedCounts,
+    SavedHistory,
     SavedOrder,
     Snapshot,
 )
@@ -103,7 +103,7 @@ def restore_engine(
     if isinstance(engine, StepStream):
         state = saved.state
         if saved.batch is not None:
-            from ensue.engine.batch.saved.exchanging import stream_of_batch
+            from ensue.engine.batch.exchanging import stream_of_batch
 
             state = stream_of_batch(saved.batch, library, saved.library)
         if state is not None:
@@ -113,7 +113,7 @@ def restore_engine(
             engine.restore(saved.batch)
         elif saved.state is not None:
             from ensue.engine.batch.engine import BatchEngine
-            from ensue.engine.batch.saved.exchanging import restore_from_step
+            from ensue.engine.batch.exchanging import restore_from_step
 
             assert isinstance(engine, BatchEngine)
             restore_from_step(engine, library, saved.state, settled)
@@ -133,7 +133,7 @@ def check_restored(engine: Engine, ordering: Ordering, bound: float) -> None:
         raise damaged("a timer has been due for longer than the clock may jump")
 
 
-def first_library(history: History, library: CheckedLibrary) -> CheckedLibrary:
+def first_library(history: SavedHistory, library: CheckedLibrary) -> CheckedLibrary:
     """The library that a saved history begins with: the given library, if the texts are equal."""
     match history:
         case [("library", str(text)), *_]:

@@ -6,8 +6,8 @@ which library it is (a fingerprint of its text) and of which engine. Then comes 
 latest time, what still waits to be put in order, what came too late; and the counts. Last is what
 the engine needs:
 
-- `state`, for the step engine: its rules and keys as `ensue.engine.core.saved.rules` says;
-- `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.saved.snapshots` says;
+- `state`, for the step engine: its rules and keys as `ensue.engine.core.saved_rules` says;
+- `batch`, for the batch engine: its own bytes, as `ensue.engine.batch.snapshots` says;
 - `history`, for runs that go by the definitions (the reference engine, and runs that explain): all
   that was read so far, each with a word: `library` and the text that begins to run, `time` and the
   time that was reached, `event` and its JSON.
@@ -25,7 +25,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from ensue.engine.core.saved.rules import SavedEvent, SavedStream
+from ensue.engine.core.saved_rules import SavedEvent, SavedStream
 from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import EnsueError, EventError, LibraryError, SnapshotError, UsageError
 from ensue.events.times import EARLIEST, LATEST
@@ -40,7 +40,7 @@ UNSIGNED, SIGNED = "sha256", "hmac-sha256"
 SHORTEST_KEY = 16
 """The fewest bytes of a key: shorter keys can be found by trying, with a snapshot at hand."""
 
-History = list[tuple[str, str | int]]
+SavedHistory = list[tuple[str, str | int]]
 
 
 class SavedOrder(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     counts: SavedCounts
     state: SavedStream | None = None
     batch: bytes | None = None
-    history: History | None = None
+    history: SavedHistory | None = None
 
 
 class _Envelope(msgspec.Struct, frozen=True, array_like=True):

@@ -1,15 +1,15 @@
 """The state of a stream on the step engine as plain data, rule by rule.
 
 In comes a stream; out goes a `SavedStream`, and the other way round. How one rule and its keys are
-saved is told in `core.saved.rules`. A state that no stream of the library can have had is refused
+saved is told in `core.saved_rules`. A state that no stream of the library can have had is refused
 with `SnapshotError`.
 """
 
 from __future__ import annotations
 
 from ensue.engine.core.instances.rules import SavedForm
-from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
-from ensue.engine.core.saved.rules import (
+from ensue.engine.core.saved_machines import PlainMachine, from_plain, to_plain
+from ensue.engine.core.saved_rules import (
     SavedStream,
     damaged,
     item_at,

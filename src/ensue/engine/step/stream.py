@@ -5,6 +5,9 @@ fire; then the rules that want the event read it, in the order of the library; t
 read by other rules after that, first in, first out. A rule runs by itself (`core.instances`) or in
 a cell with many others (`many`); which rules read an event is found by generated code (`dispatch`).
 Rules can be added, replaced and removed while the stream runs; rules that stay keep their keys.
+
+The module is long because one state, the rules with their clock, serves reading, timers and changes
+of rules.
 """
 
 from __future__ import annotations
@@ -22,19 +25,19 @@ from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import carries_key_inside
+from ensue.engine.ports import KeyNames
 from ensue.engine.step.dispatch.plans import MixedReadPlan
 from ensue.engine.step.dispatch.routines import (
-    Look,
-    Push,
+    LookRoutine,
+    PushRoutine,
     ReadPlan,
     SplitReading,
     TypeRoutines,
     compile_look,
     compile_push,
 )
-from ensue.engine.step.many.grouping import NO_ALARM, Grouping, KeyNames
-from ensue.engine.timing.advancing import advance_in_steps
-from ensue.engine.timing.alarms import Alarms
+from ensue.engine.step.many.grouping import NO_ALARM, Grouping
+from ensue.engine.timing.alarms import Alarms, advance_in_steps
 from ensue.engine.timing.ordering import Ordering
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
@@ -42,8 +45,8 @@ from ensue.machine.limits import MachineLimits
 from ensue.machine.prepared import brought_plan
 
 if TYPE_CHECKING:
-    from ensue.engine.step.many.group import AlarmOrder, CellGroup
-    from ensue.engine.step.many.shapes import Shape
+    from ensue.engine.step.many.group import AlarmOrder, StepGroup
+    from ensue.engine.step.many.grouping import CellShape
 
 
 class StepStream:
@@ -57,14 +60,14 @@ class StepStream:
         self._shared = SharedTables(limits)
         self._types = library.types
         self._routines: dict[str, TypeRoutines] = {}
-        self._looks: dict[str, Look] = {}
+        self._looks: dict[str, LookRoutine] = {}
         self._remakes: list[Callable[[], None]] = []
-        self.groups: dict[KeyNames, CellGroup] = {}
-        self._shapes: dict[str, Shape] = {}
+        self.groups: dict[KeyNames, StepGroup] = {}
+        self._shapes: dict[str, CellShape] = {}
         self.apart = False
         self._alone: AbstractSet[str] = frozenset()
         self._grouping = Grouping()
-        self._with_timers: list[CellGroup] = []
+        self._with_timers: list[StepGroup] = []
         self._orders: Mapping[str, int] = {}
         self.change(library)
 
@@ -123,15 +126,19 @@ class StepStream:
             if old is not None and old.group is not None and rule.name not in going_on:
                 rule.instances = dict(old.group.instances_of(old))
                 rule.group = None
-        self.groups = {
-            names: self.groups.get(names) or self._grouping.new_group(names) for names in chosen
-        }
+        self.groups = {names: self.groups.get(names) or self._new_group(names) for names in chosen}
         for names, rules in chosen.items():
             self.groups[names].take(rules, going_on, self._types)
         self._shapes = shapes
         self._with_timers = [group for group in self.groups.values() if group.has_timers]
         self._set_earliest()
         self._orders = {rule.name: rule.order for rule in self.rules}
+
+    def _new_group(self, key_names: KeyNames) -> StepGroup:
+        # Loaded only for a library that has enough rules for cells.
+        from ensue.engine.step.many.group import StepGroup
+
+        return StepGroup(key_names, self._grouping.leave, self._grouping.earliest)
 
     def _make_routines(self) -> None:
         groups = {rule.name: g for g in self.groups.values() for rule in g.rules}
@@ -153,7 +160,7 @@ class StepStream:
         self.change(library, forms)
 
     def settle(self) -> None:
-        """Instances were restored: give those of rules in cells to their groups, arm the others."""
+        """After a restore: move instances of rules in cells to their groups, arm the others."""
         self._form_groups({rule.name: rule for rule in self.rules})
         self._make_routines()
         self.set_alarms()
@@ -168,8 +175,8 @@ class StepStream:
     def pushes(
         self,
         ordering: Ordering,
-        unusual: Push,
-    ) -> Mapping[str, Push]:
+        unusual: PushRoutine,
+    ) -> Mapping[str, PushRoutine]:
         """For each type the function that reads an event which comes in order, without lateness."""
         around: dict[str, Any] = {
             "ordering": ordering,
@@ -182,7 +189,7 @@ class StepStream:
             "spread": self._spread,
             "read_together": self._read_together,
         }
-        pushes: dict[str, Push] = {}
+        pushes: dict[str, PushRoutine] = {}
 
         def remake() -> None:
             around["has_clock"] = any(rule.has_clock for rule in self.rules)
@@ -198,10 +205,10 @@ class StepStream:
 
     def _first_push(
         self,
-        pushes: dict[str, Push],
+        pushes: dict[str, PushRoutine],
         routines: TypeRoutines,
         around: Mapping[str, Any],
-        unusual: Push,
+        unusual: PushRoutine,
         event: Event,
     ) -> list[Event]:
         """Make the routine of a type when its first event comes: many types never come at all."""
@@ -256,7 +263,7 @@ class StepStream:
         return made
 
     def _fire(self, time: int, made: list[Event], orders: list[AlarmOrder] | None = None) -> None:
-        """Fire the alarms of rules by themselves; adds what is put out, and where it belongs."""
+        """Fire the alarms of rules by themselves; adds their outputs, and the order of each."""
         alarms = self.alarms
         while alarm := alarms.take(time):
             rule, instance = alarm.owner, alarm.instance
@@ -265,14 +272,14 @@ class StepStream:
             if rule.ports.timers and instance.skip_idle(until):
                 alarms.arm(rule, rule.order, instance)
                 continue
-            begun = len(made)
+            before = len(made)
             fired = instance.fire(alarm.due)
             alarms.arm(rule, rule.order, instance)
             made += fired
             self._spread([(output, rule) for output in fired], made)
             if orders is not None:
                 order = (alarm.due, alarm.order, alarm.last_read)
-                orders += [order] * (len(made) - begun)
+                orders += [order] * (len(made) - before)
 
     def _set_earliest(self) -> None:
         earliest = min((group.earliest for group in self._with_timers), default=NO_ALARM)
@@ -289,7 +296,7 @@ class StepStream:
 
     def next_due(self) -> int | None:
         """When the next timer fires, if no event comes before."""
-        timed: list[Alarms[Rule] | CellGroup] = [self.alarms, *self._with_timers]
+        timed: list[Alarms[Rule] | StepGroup] = [self.alarms, *self._with_timers]
         return min((due for each in timed if (due := each.next_due()) is not None), default=None)
 
     def _deliver(self, event: Event, author: Rule | None, made: list[Event]) -> None:
@@ -326,7 +333,7 @@ class StepStream:
     ) -> Sequence[tuple[Event, Rule]]:
         readers, together = (plan, ()) if isinstance(plan, tuple) else (plan.readers, plan.groups)
         waiting: list[tuple[Event, Rule]] = []
-        begun = len(made)
+        before = len(made)
         for _, _, mask, key, reader, ports in readers:
             if reader.author is not author:
                 outputs = self._let_read(reader, keys[key], mask, ports, event)
@@ -335,7 +342,7 @@ class StepStream:
                     waiting += [(output, reader.author) for output in outputs]
         if not together:
             return waiting
-        mixed, runs = len(made) > begun, 0
+        mixed, runs = len(made) > before, 0
         noted = (next(self.numbers), event)
         for reading in together:
             under = keys[reading.key]
@@ -343,7 +350,7 @@ class StepStream:
                 reading.visits, reading.is_noop, under, noted, self._counts, made
             )
         if runs > 1 or (runs and mixed):
-            made[begun:] = sorted(made[begun:], key=self._order_of)
+            made[before:] = sorted(made[before:], key=self._order_of)
         if self._grouping.has_outgrown:
             self._grouping.has_outgrown = False
             self.settle()

@@ -32,7 +32,7 @@ MOST_RUNS = 1024
 
 
 def end_of_tomorrow() -> int:
-    """As far as a clock is believed, in whole days: so that workers agree on it."""
+    """The latest time that a clock may show, in whole days, so that all workers agree on it."""
     return (wall_clock.time_ns() // 1000 // DAY + 2) * DAY
 
 
@@ -40,14 +40,14 @@ class Dissent(msgspec.Struct, array_like=True):
     """Events that are too far ahead of a stream and agree with each other.
 
     `latest` is their latest time, `votes` their number less the events that were read since.
-    `read` is the number of events that the stream had read at the last vote, and `begun` the number
-    at which its clock began.
+    `read` is the number of events that the stream had read at the last vote, and `clock_start` the
+    number at which its clock began.
     """
 
     latest: int = 0
     votes: int = 0
     read: int = 0
-    begun: int = 0
+    clock_start: int = 0
 
     def vote(self, run: TimeRun, allowed: float, read: int) -> bool:
         """Count events that are too far ahead; whether the clock is to begin anew with them.
@@ -64,10 +64,10 @@ class Dissent(msgspec.Struct, array_like=True):
         else:
             self.votes = run.events - self.votes
             self.latest = run.high
-        enough = max(2, min(QUORUM, read - self.begun + 1))
+        enough = max(2, min(QUORUM, read - self.clock_start + 1))
         if self.votes < enough or run.high > end_of_tomorrow():
             return False
-        self.begun = read - self.votes
+        self.clock_start = read - self.votes
         self.votes = 0
         return True
 

@@ -20,7 +20,7 @@ from ensue.events.types import TypeSystem, ValueType
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredAttribute:
     """An attribute: its name, the type of its column if there is one, and who declares it.
 
     `by` has a place for each type, in the order of the library, and one for all others.
@@ -58,7 +58,7 @@ class DeclaredAttributes:
                     found[name] = None if known is None else widen(known, type_)
                 by[name][place] = True
         self.all = tuple(
-            Declared(name, type_ if is_attribute_column(name) else None, by[name])
+            DeclaredAttribute(name, type_ if is_attribute_column(name) else None, by[name])
             for name, type_ in found.items()
         )
 

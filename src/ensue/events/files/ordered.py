@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.cells import CellChunks
 from ensue.events.files.chunk import RAW, ROW, Chunk, Rows
-from ensue.events.files.lines import LineChunks
 from ensue.events.files.sorting import TIME, Cursor, Sorter, merged
 from ensue.events.files.tables import TableChunks
+from ensue.events.files.text.csv_rows import CellChunks
+from ensue.events.files.text.json_lines import LineChunks
 from ensue.events.mapping import Mapping
 from ensue.events.sources import LINES, Input
 from ensue.events.types import TypeSystem

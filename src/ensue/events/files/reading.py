@@ -2,7 +2,7 @@
 
 In come inputs; out go their chunks, each with its input, in bounded memory. What makes a file
 unusable (it is no Parquet, it has no column for the time) is a `UsageError`, as where files are
-read row by row (`ensue.events.reading`).
+read row by row (`ensue.events.records.reading`).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ensue.events.files.cells import CellChunks
 from ensue.events.files.chunk import Chunk
-from ensue.events.files.lines import LineChunks
+from ensue.events.files.text.csv_rows import CellChunks
+from ensue.events.files.text.json_lines import LineChunks
 from ensue.events.mapping import Mapping
-from ensue.events.reading import Progress, Told
+from ensue.events.records.reading import Progress, Told
 from ensue.events.sources import LINES, Input, with_content
 from ensue.events.types import TypeSystem
 
@@ -70,7 +70,7 @@ def _table_chunks(
 ) -> Iterator[Chunk]:
     # Parquet takes its time to load, and text does not need it.
     from ensue.events.files.tables import TableChunks
-    from ensue.events.parquet import open_arrow, open_parquet, parquet_batches
+    from ensue.events.records.parquet import open_arrow, open_parquet, parquet_batches
 
     progress = None if told is None else told.share(each.size)
     with ExitStack() as stack:
@@ -83,11 +83,11 @@ def _table_chunks(
         else:
             schema, batches = open_arrow(stack.enter_context(each.open()), each.name, stack)
             total = None
-        made = TableChunks(schema, types, each.name, f"`{each.name}`", mapping)
+        chunks = TableChunks(schema, types, each.name, f"`{each.name}`", mapping)
         done = 0
         for rows in batches:
             first = rows_before + done + 1
-            yield made.chunk(rows, np.arange(first, first + len(rows)), rows_before)
+            yield chunks.chunk(rows, np.arange(first, first + len(rows)), rows_before)
             done += len(rows)
             if progress:
                 progress(done, total)

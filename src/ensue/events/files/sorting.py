@@ -113,7 +113,7 @@ class Cursor:
         return int(times[len(times) - 1].as_py())
 
     def take(self, before: int | None) -> list[pa.RecordBatch]:
-        """The rows at hand from before a time, or all of them."""
+        """Take the rows in memory whose time lies before `before`; all rows if it is None."""
         if before is None:
             taken, self._head = self._head, []
             return taken

@@ -340,7 +340,7 @@ def _may_hold_text(type_: pa.DataType) -> bool:
 
 
 def _without_bad_text(rows: pa.RecordBatch, wrong: Mask) -> pa.RecordBatch:
-    """The batch with its bad rows null, since what is no text breaks what reads it."""
+    """The batch with its bad rows null: bytes that are no text break the functions of Arrow."""
     places = np.where(wrong, -1, np.arange(rows.num_rows))
     taken = pa.array(places, mask=wrong)
     arrays = [column.take(taken) for column in rows.columns]

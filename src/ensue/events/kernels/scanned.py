@@ -29,7 +29,7 @@ class Records(NamedTuple):
         return type(self)(begins, ends, lines, self.flagged[:count], self.notes[:count])
 
 
-class Values(NamedTuple):
+class ScannedValues(NamedTuple):
     """For each slot and record, what stands there: its kind, and where it begins and ends.
 
     In CSV the kind is 1 for a cell in which quotes are doubled.

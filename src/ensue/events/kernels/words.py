@@ -1,8 +1,8 @@
 """Eight bytes of a text looked at together, as a number of 64 bits.
 
-`words_of` gives, for each byte of a block, the eight bytes that begin there. In what `marks_of`
-and the searches built on it make of them, the highest bit of a byte is set for the first byte that
-is looked for, and for no byte before it; what stands behind it says nothing.
+`words_of` gives, for each byte of a block, the eight bytes that begin there. `marks_of` and the
+searches built on it return a word in which the highest bit of the first matching byte is set, and
+of no byte before it; bits of the bytes behind it mean nothing.
 """
 
 from __future__ import annotations

@@ -127,12 +127,12 @@ class Mapping:
     ) -> Self:
         """The mapping; `UsageError` with the problems of its text and its own, all at once."""
         try:
-            made = cls(columns, type_, timezone)
+            mapping = cls(columns, type_, timezone)
         except UsageError as error:
             raise UsageError("; ".join([*problems, str(error)])) from None
         if problems:
             raise UsageError("; ".join(problems))
-        return made
+        return mapping
 
     def _problems(self) -> list[str]:
         problems = []

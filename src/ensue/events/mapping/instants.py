@@ -25,7 +25,7 @@ _WHOLE_MINUTES_SINCE = 63_072_000_000_000
 """1972: from then on the clocks of all zones have differed from UTC by whole minutes."""
 
 
-class Instants(NamedTuple):
+class ReadInstants(NamedTuple):
     """`missing` are the rows that are null, `unread` those whose value was not read."""
 
     values: npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ def is_text(type_: pa.DataType) -> bool:
     return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
 
 
-def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> Instants:
+def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> ReadInstants:
     """The instants of a column for which `is_time` holds."""
     kind = pa.types
     type_ = column.type
@@ -58,7 +58,9 @@ def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> In
         return _of_dictionary(column, unit, zone)
     missing = null_rows(column)
     if kind.is_null(type_):
-        return Instants(np.zeros(len(column), np.int64), missing, np.zeros(len(column), np.bool_))
+        return ReadInstants(
+            np.zeros(len(column), np.int64), missing, np.zeros(len(column), np.bool_)
+        )
     if is_text(type_):
         text = column if kind.is_string(type_) else column.cast(pa.large_string())
         values, unread = _of_numbers_in_text(text, unit) if unit else _of_text(text, zone)
@@ -67,7 +69,7 @@ def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> In
     else:
         assert unit is not None
         values, unread = _of_numbers(column, unit)
-    return Instants(values, missing, unread & ~missing if column.null_count else unread)
+    return ReadInstants(values, missing, unread & ~missing if column.null_count else unread)
 
 
 def null_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
@@ -76,14 +78,14 @@ def null_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
 
 
-def _of_dictionary(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> Instants:
+def _of_dictionary(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> ReadInstants:
     known = instants_in(column.dictionary, unit, zone)
     missing = null_rows(column)
     if not len(known.values):
-        return Instants(np.zeros(len(column), np.int64), missing, ~missing)
+        return ReadInstants(np.zeros(len(column), np.int64), missing, ~missing)
     places = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
     gone = missing | known.missing[places]
-    return Instants(known.values[places], gone, known.unread[places] & ~gone)
+    return ReadInstants(known.values[places], gone, known.unread[places] & ~gone)
 
 
 def _spans(text: pa.Array) -> tuple[Any, Any]:

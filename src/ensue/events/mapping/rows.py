@@ -64,29 +64,29 @@ def apply_row(
         context["type"] = mapping.type
     if isinstance(identity := context.get("id"), int) and not isinstance(identity, bool):
         context["id"] = str(identity)
-    made = {
+    event_members = {
         name.removeprefix(EXTENSION_PREFIX): value
         for name, value in context.items()
         if value is not None
     }
-    made.setdefault("specversion", VERSION)
-    made.setdefault("id", str(number))
-    made["source"] = made.get("source") or source
-    if "time" in made:
-        made["time"] = _instant(mapping, made["time"], problems)
+    event_members.setdefault("specversion", VERSION)
+    event_members.setdefault("id", str(number))
+    event_members["source"] = event_members.get("source") or source
+    if "time" in event_members:
+        event_members["time"] = _instant(mapping, event_members["time"], problems)
     else:
         place = mapping.columns.get("time")
         looked = "" if place is None else f": there is nothing at `{place.path}`"
         problems.append(f"`time` is missing{looked}")
-    declared = types.attributes(str(made.get("type")))
+    declared = types.attributes(str(event_members.get("type")))
     data = _whole(attributes, convert, problems)
     if isinstance(data, MappingOf):
         data = _shaped(data, declared, convert)
         data = _with_instants(mapping, data, declared, problems)
     if problems:
         raise EventError(problems)
-    made[DATA_COLUMN] = data or None
-    return made
+    event_members[DATA_COLUMN] = data or None
+    return event_members
 
 
 class MappedRowReader:
@@ -108,7 +108,7 @@ class MappedRowReader:
 
     def event(self, number: int, row: Sequence[Any]) -> Event:
         """The event in a row. Raises `EventError` with all problems."""
-        made = apply_row(
+        event_members = apply_row(
             self._mapping,
             dict(zip(self._names, row, strict=True)),
             self._types,
@@ -116,7 +116,7 @@ class MappedRowReader:
             source=self._source,
             convert=self._convert,
         )
-        return conform(event_of(made), self._types)
+        return conform(event_of(event_members), self._types)
 
 
 def row_reader(
@@ -152,15 +152,15 @@ def _local_cloud_event(
     mapping: Mapping, members: MappingOf[str, Any], types: TypeSystem
 ) -> dict[str, Any]:
     """A CloudEvent, with times without an offset read in the zone of the mapping."""
-    made, problems = dict(members), list[str]()
-    if isinstance(data := made.get(DATA_COLUMN), MappingOf):
-        declared = types.attributes(str(made.get("type")))
-        made[DATA_COLUMN] = _with_instants(mapping, data, declared, problems)
-    if isinstance(time := made.get("time"), str):
-        made["time"] = _instant(mapping, time, problems)
+    adapted, problems = dict(members), list[str]()
+    if isinstance(data := adapted.get(DATA_COLUMN), MappingOf):
+        declared = types.attributes(str(adapted.get("type")))
+        adapted[DATA_COLUMN] = _with_instants(mapping, data, declared, problems)
+    if isinstance(time := adapted.get("time"), str):
+        adapted["time"] = _instant(mapping, time, problems)
     if problems:
         raise EventError(problems)
-    return made
+    return adapted
 
 
 def find(members: Any, path: str) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ensue.errors import UsageError
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.mapping.definition import Mapping
-from ensue.events.mapping.instants import TIME, Instants, instants_in, is_time
+from ensue.events.mapping.instants import TIME, ReadInstants, instants_in, is_time
 from ensue.events.types import TypeSystem
 
 Mask = npt.NDArray[np.bool_]
@@ -52,8 +52,8 @@ def apply_table(
         columns[name] = _as_column(found)
         # A time that is null is said to be missing; an attribute may be null.
         doubtful |= found.unread if name != "time" else found.unread | found.missing
-    made = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-    return Mapped(made, doubtful if doubtful.any() else None)
+    mapped = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+    return Mapped(mapped, doubtful if doubtful.any() else None)
 
 
 def _one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
@@ -154,7 +154,7 @@ def _is_local(type_: pa.DataType, mapping: Mapping) -> bool:
     return mapping.zone is not None and pa.types.is_timestamp(type_) and type_.tz is None
 
 
-def _as_column(found: Instants) -> pa.Array:
+def _as_column(found: ReadInstants) -> pa.Array:
     gone = found.unread | found.missing
     return pa.array(found.values, pa.int64(), mask=gone if gone.any() else None).cast(TIME)
 

@@ -2,7 +2,7 @@
 
 `open_inputs` makes an `Input` of every file that was named, with its format, its compression and
 the delimiter of its cells; `Input.open` gives its bytes, unpacked. `following` reads files that
-still grow. What the bytes mean is for `ensue.events.reading` and its neighbours to say.
+still grow. What the bytes mean is for `ensue.events.records.reading` and its neighbours to say.
 """
 
 from ensue.events.sources.contents import FORMATS, LINES, delimiter_of

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
-from ensue.events.overlong import LineParts
+from ensue.events.records.overlong import LineParts
 from ensue.events.sources.inputs import Input
 
 READ_BYTES = 1 << 20

@@ -12,22 +12,22 @@ from ensue.errors import UsageError
 from ensue.federation.adapters.base import Adapter
 from ensue.lang.diagnostics import did_you_mean
 
-KINDS: dict[str, tuple[str, str]] = {
-    "memory": ("memory", "MemoryAdapter"),
-    "mqtt": ("mqtt", "MqttAdapter"),
-    "nats": ("nats", "NatsAdapter"),
-    "nats-jetstream": ("nats", "JetStreamAdapter"),
-    "kafka": ("kafka", "KafkaAdapter"),
-    "amqp": ("amqp", "AmqpAdapter"),
-    "http": ("http", "HttpAdapter"),
-    "redis": ("redis", "StreamAdapter"),
-    "redis-pubsub": ("redis", "PubSubAdapter"),
-    "zenoh": ("zenoh", "ZenohAdapter"),
-    "channel": ("channel", "ChannelAdapter"),
-    "broker": ("broker", "BrokerAdapter"),
-    "proximity": ("proximity", "ProximityAdapter"),
+KINDS: dict[str, tuple[str, str, str]] = {
+    "memory": ("memory", "adapter", "MemoryAdapter"),
+    "mqtt": ("mqtt", "adapter", "MqttAdapter"),
+    "nats": ("nats", "adapter", "NatsAdapter"),
+    "nats-jetstream": ("nats", "jetstream", "JetStreamAdapter"),
+    "kafka": ("kafka", "adapter", "KafkaAdapter"),
+    "amqp": ("amqp", "adapter", "AmqpAdapter"),
+    "http": ("http", "adapter", "HttpAdapter"),
+    "redis": ("redis", "streams", "StreamAdapter"),
+    "redis-pubsub": ("redis", "pubsub", "PubSubAdapter"),
+    "zenoh": ("zenoh", "adapter", "ZenohAdapter"),
+    "channel": ("channel", "adapter", "ChannelAdapter"),
+    "broker": ("broker", "adapter", "BrokerAdapter"),
+    "proximity": ("proximity", "adapter", "ProximityAdapter"),
 }
-"""The folder and the class of each kind."""
+"""The folder, the module and the class of each kind."""
 
 
 def adapter_class(kind: str) -> type[Adapter]:
@@ -35,7 +35,7 @@ def adapter_class(kind: str) -> type[Adapter]:
     if kind not in KINDS:
         known = ", ".join(f"`{each}`" for each in KINDS)
         raise UsageError(f"there is no kind `{kind}`{did_you_mean(kind, KINDS)}; kinds are {known}")
-    folder, name = KINDS[kind]
-    module = importlib.import_module(f"ensue.federation.adapters.{folder}.adapter")
+    folder, module_name, name = KINDS[kind]
+    module = importlib.import_module(f"ensue.federation.adapters.{folder}.{module_name}")
     found: type[Adapter] = getattr(module, name)
     return found

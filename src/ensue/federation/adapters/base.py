@@ -4,7 +4,7 @@ An adapter connects to one service and moves events both ways. It knows three ad
 of the service's own events, one for events in transit to other services, which clients of the
 service do not see, and one for control messages, which every gateway at the service hears. It keeps
 no queue of its own beyond what its driver holds, tries nothing twice and decides nothing: that is
-the link's part (`ensue.federation.link`). Trouble with a service is raised as `LinkError`.
+the link's part (`ensue.federation.links`). Trouble with a service is raised as `LinkError`.
 
 To acknowledge means that the service may forget an event; the gateway does so once every
 destination has confirmed it. A filter that is pushed down to a service may let more through, never

@@ -17,7 +17,7 @@ Secrets are put in where the text refers to them: `${env:NAME}`, `${file:PATH}`.
 shows a value that had one.
 """
 
-from ensue.federation.configuration.findings import Findings
+from ensue.federation.configuration.findings import TableFindings
 from ensue.federation.configuration.mappings import MAP_KEYS
 from ensue.federation.configuration.reading import (
     GATEWAY_KEYS,
@@ -26,7 +26,7 @@ from ensue.federation.configuration.reading import (
     read_settings,
 )
 from ensue.federation.configuration.services import SERVICE_KEYS, SUBSCRIBE_KEYS
-from ensue.federation.configuration.settings import GatewaySettings, SiteSettings, Subscription
+from ensue.federation.configuration.settings import GatewaySettings, SiteSettings, StandingRequest
 
 __all__ = [
     "GATEWAY_KEYS",
@@ -34,10 +34,10 @@ __all__ = [
     "SERVICE_KEYS",
     "SITE_KEYS",
     "SUBSCRIBE_KEYS",
-    "Findings",
     "GatewaySettings",
     "SiteSettings",
-    "Subscription",
+    "StandingRequest",
+    "TableFindings",
     "read_file",
     "read_settings",
 ]

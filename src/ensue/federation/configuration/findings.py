@@ -1,7 +1,8 @@
 """Mistakes in tables, each with its place, and the checks of single values that find them.
 
-`Findings` collects all mistakes of a file, so that a user sees them at once. A text that refers to
-a secret (`${env:NAME}`, `${file:PATH}`) is replaced here; no message shows a value that had one.
+`TableFindings` collects all mistakes of a file, so that a user sees them at once. A text that
+refers to a secret (`${env:NAME}`, `${file:PATH}`) is replaced here; no message shows a value that
+had one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ NAME = re.compile(r"[^\s,]{1,200}")
 
 
 @dataclass
-class Findings:
+class TableFindings:
     """Mistakes, each with its place."""
 
     where: str
@@ -42,13 +43,15 @@ class Findings:
             raise UsageError("\n".join(self.found))
 
 
-def resolved(table: Mapping[str, Any], place: str, findings: Findings) -> Iterator[tuple[str, Any]]:
+def resolved(
+    table: Mapping[str, Any], place: str, findings: TableFindings
+) -> Iterator[tuple[str, Any]]:
     """The values of a table with secrets put in, also those of tables and lists in it."""
     for key, value in table.items():
         yield key, _resolved_value(value, f"{place} {key}", findings)
 
 
-def _resolved_value(value: Any, place: str, findings: Findings) -> Any:
+def _resolved_value(value: Any, place: str, findings: TableFindings) -> Any:
     match value:
         case str():
             return resolve(value, place, findings)
@@ -60,21 +63,21 @@ def _resolved_value(value: Any, place: str, findings: Findings) -> Any:
             return value
 
 
-def resolve(text: str, place: str, findings: Findings) -> str:
+def resolve(text: str, place: str, findings: TableFindings) -> str:
     """A text with every reference to a secret replaced by the secret."""
 
     return replaced(text, lambda problem: findings.add(place, problem))
 
 
 def refuse_unknown(
-    table: Mapping[str, Any], known: Sequence[str], place: str, findings: Findings
+    table: Mapping[str, Any], known: Sequence[str], place: str, findings: TableFindings
 ) -> None:
     for key in table:
         if key not in known:
             findings.add(f"{place} {key}", f"there is no such key: {did_you_mean(key, known)}")
 
 
-def need_text(table: Mapping[str, Any], key: str, place: str, findings: Findings) -> None:
+def need_text(table: Mapping[str, Any], key: str, place: str, findings: TableFindings) -> None:
     if not isinstance(table.get(key), str) or not table[key]:
         given = "it is missing" if key not in table else "text is needed"
         findings.add(f"{place} {key}", given)
@@ -99,7 +102,7 @@ def seconds_of(given: Any) -> float | None:
         return None
 
 
-def read_filter(text: Any, place: str, findings: Findings) -> Filter | None:
+def read_filter(text: Any, place: str, findings: TableFindings) -> Filter | None:
     if not isinstance(text, str):
         findings.add(place, "a filter is text")
         return None

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from collections.abc import Mapping as Table
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ensue.errors import LibraryError
 from ensue.federation.configuration.findings import (
-    Findings,
+    TableFindings,
     need_text,
     read_filter,
     refuse_unknown,
 )
-from ensue.federation.mapping.rules import RETYPE, Mapping, load_plugin
+from ensue.federation.mapping.rules import RETYPE, MappingRule, load_plugin
 from ensue.federation.mapping.templates import Template
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.text.parsing import parse_expression
@@ -24,14 +23,16 @@ MAP_KEYS = (
 )
 
 
-def read_mappings(tables: Any, services: Sequence[str], findings: Findings) -> Iterator[Mapping]:
+def read_mappings(
+    tables: Any, services: Sequence[str], findings: TableFindings
+) -> Iterator[MappingRule]:
     if not isinstance(tables, list):
         findings.add("[[map]]", "double brackets are needed: there may be several")
         return
     for number, table in enumerate(tables, 1):
         place = f"[[map]] {number}"
         before = len(findings.found)
-        if not isinstance(table, Table):
+        if not isinstance(table, Mapping):
             findings.add(place, "a table is needed")
             continue
         refuse_unknown(table, MAP_KEYS, place, findings)
@@ -43,10 +44,10 @@ def read_mappings(tables: Any, services: Sequence[str], findings: Findings) -> I
             findings.add(f"{place} direction", "`in` (from the service) or `out` (to it) is needed")
         steps = _steps(table, place, findings)
         if len(findings.found) == before:
-            yield Mapping(table["at"], table["direction"], **steps)
+            yield MappingRule(table["at"], table["direction"], **steps)
 
 
-def _steps(table: Table[str, Any], place: str, findings: Findings) -> dict[str, Any]:
+def _steps(table: Mapping[str, Any], place: str, findings: TableFindings) -> dict[str, Any]:
     """The steps of a mapping, checked one by one."""
     steps: dict[str, Any] = {}
     if "where" in table:
@@ -59,7 +60,7 @@ def _steps(table: Table[str, Any], place: str, findings: Findings) -> dict[str, 
                 findings.add(f"{place} {key}", str(error))
     for key in ("rename", "retype", "compute"):
         given = table.get(key, {})
-        if not isinstance(given, Table) or not all(isinstance(e, str) for e in given.values()):
+        if not isinstance(given, Mapping) or not all(isinstance(e, str) for e in given.values()):
             findings.add(f"{place} {key}", 'names and texts are needed: { old = "new" }')
         else:
             steps[key] = dict(given)

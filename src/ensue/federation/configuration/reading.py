@@ -14,7 +14,7 @@ from typing import Any
 from ensue.configuration.toml import read_settings_file
 from ensue.federation.configuration.findings import (
     NAME,
-    Findings,
+    TableFindings,
     need_text,
     refuse_unknown,
     resolved,
@@ -43,7 +43,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
 
 def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings:
     """The settings that tables give. Raises `UsageError` with every mistake, one a line."""
-    findings = Findings(where)
+    findings = TableFindings(where)
     for name in tables:
         if name not in TABLES:
             findings.add(f"[{name}]", f"there is no such table: {did_you_mean(name, TABLES)}")
@@ -68,7 +68,7 @@ def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings
     )
 
 
-def _read_gateway(table: Any, folder: Path, findings: Findings) -> dict[str, Any]:
+def _read_gateway(table: Any, folder: Path, findings: TableFindings) -> dict[str, Any]:
     if not isinstance(table, Mapping):
         findings.add("[gateway]", 'this table is missing: give it, with `name = "..."`')
         return {}
@@ -109,7 +109,7 @@ def _is_address(text: str) -> bool:
 
 
 def _read_site(
-    table: Any, gateway: str, services: Sequence[str], folder: Path, findings: Findings
+    table: Any, gateway: str, services: Sequence[str], folder: Path, findings: TableFindings
 ) -> SiteSettings | None:
     if not isinstance(table, Mapping):
         findings.add("[site]", "a table is needed")

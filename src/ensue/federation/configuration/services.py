@@ -12,21 +12,21 @@ from ensue.federation.adapters import KINDS, adapter_class
 from ensue.federation.adapters.base import Service
 from ensue.federation.configuration.findings import (
     NAME,
-    Findings,
+    TableFindings,
     need_text,
     read_filter,
     refuse_unknown,
     resolved,
     texts_of,
 )
-from ensue.federation.configuration.settings import Subscription
+from ensue.federation.configuration.settings import StandingRequest
 from ensue.lang.diagnostics import did_you_mean
 
 SERVICE_KEYS = ("name", "kind", "url", "address", "encoding", "control")
 SUBSCRIBE_KEYS = ("at", "from", "where")
 
 
-def read_services(tables: Any, gateway: str, findings: Findings) -> Iterator[Service]:
+def read_services(tables: Any, gateway: str, findings: TableFindings) -> Iterator[Service]:
     if not isinstance(tables, list) or not tables:
         findings.add("[[service]]", "a gateway needs services: give one table for each")
         return
@@ -40,13 +40,13 @@ def read_services(tables: Any, gateway: str, findings: Findings) -> Iterator[Ser
         if name is not None and name in names:
             findings.add(place, f"the name `{name}` is taken: names tell services apart")
         names.append(name)
-        made = _read_service(dict(resolved(table, place, findings)), place, gateway, findings)
-        if made is not None:
-            yield made
+        service = _read_service(dict(resolved(table, place, findings)), place, gateway, findings)
+        if service is not None:
+            yield service
 
 
 def _read_service(
-    given: dict[str, Any], place: str, gateway: str, findings: Findings
+    given: dict[str, Any], place: str, gateway: str, findings: TableFindings
 ) -> Service | None:
     before = len(findings.found)
     if isinstance(given.get("name"), str):
@@ -90,7 +90,7 @@ def _read_service(
     return Service(**own, gateway=gateway, options=options)
 
 
-def read_subscriptions(tables: Any, findings: Findings) -> Iterator[Subscription]:
+def read_subscriptions(tables: Any, findings: TableFindings) -> Iterator[StandingRequest]:
     if not isinstance(tables, list):
         findings.add("[[subscribe]]", "double brackets are needed: there may be several")
         return
@@ -106,7 +106,7 @@ def read_subscriptions(tables: Any, findings: Findings) -> Iterator[Subscription
             findings.add(f"{place} from", 'a list of names, kinds or patterns is needed: ["cars"]')
         where = read_filter(table.get("where", "TRUE"), f"{place} where", findings)
         if where is not None and isinstance(table.get("at"), str):
-            yield Subscription(table["at"], services or (), where)
+            yield StandingRequest(table["at"], services or (), where)
 
 
 def _without_values(message: str) -> str:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from ensue.federation.adapters.base import ANYTHING, Service
-from ensue.federation.mapping.rules import Mapping
+from ensue.federation.mapping.rules import MappingRule
 from ensue.federation.routing.distribution import wanted_from
 from ensue.subscriptions import Filter
 
 
 @dataclass(frozen=True)
-class Subscription:
+class StandingRequest:
     """A standing request: `at` wants what matches `where` from the services of a list."""
 
     at: str
@@ -53,8 +53,8 @@ class GatewaySettings:
 
     name: str
     services: tuple[Service, ...]
-    subscriptions: tuple[Subscription, ...] = ()
-    mappings: tuple[Mapping, ...] = ()
+    subscriptions: tuple[StandingRequest, ...] = ()
+    mappings: tuple[MappingRule, ...] = ()
     listen: str | None = None
     patience: float = 10.0
     memory: float = 600.0

@@ -10,7 +10,7 @@ MOST_SEEN = 200_000
 
 
 @dataclass
-class Counts:
+class ServiceCounts:
     """`filtered` events were wanted nowhere; `dropped` ones could not be passed on, by reason."""
 
     received: int = 0

@@ -28,8 +28,8 @@ from ensue.federation.adapters.base import (
     broken,
 )
 from ensue.federation.ending import end
-from ensue.federation.links.counts import Counts
-from ensue.federation.links.outbox import Outbox, Queued
+from ensue.federation.links.counts import ServiceCounts
+from ensue.federation.links.outbox import Queued, ServiceOutbox
 from ensue.federation.links.receipts import MOST_IN_FLIGHT, Receipts
 from ensue.federation.messages.attributes import identity_of
 from ensue.subscriptions import Filter
@@ -39,22 +39,22 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 _CONTROL_KEPT = 1000
 
 
-class Listener(Protocol):
+class LinkOwner(Protocol):
     """The gateway, as its links see it."""
 
-    def route(self, link: Link, incoming: Sequence[Incoming]) -> None: ...
+    def route(self, link: ServiceLink, incoming: Sequence[Incoming]) -> None: ...
 
-    def heard(self, link: Link, message: bytes) -> None: ...
+    def heard(self, link: ServiceLink, message: bytes) -> None: ...
 
-    def connected(self, link: Link) -> None: ...
+    def connected(self, link: ServiceLink) -> None: ...
 
 
-class Link:
+class ServiceLink:
     def __init__(self, service: Service, make: Callable[[Service], Adapter]) -> None:
         self.service = service
-        self.counts = Counts()
+        self.counts = ServiceCounts()
         self.receipts = Receipts()
-        self.outbox = Outbox(self.counts)
+        self.outbox = ServiceOutbox(self.counts)
         self.is_connected = asyncio.Event()
         self.unusable: EnsueError | None = None
         """A mistake in the settings, which trying again does not mend."""
@@ -75,7 +75,7 @@ class Link:
 
     # --- the gateway's side -------------------------------------------------------------------
 
-    def start(self, listener: Listener) -> None:
+    def start(self, listener: LinkOwner) -> None:
         self._task = asyncio.create_task(self._run(listener), name=f"link {self.name}")
 
     async def stop(self, patience: float) -> None:
@@ -159,7 +159,7 @@ class Link:
 
     # --- the service's side -------------------------------------------------------------------
 
-    async def _run(self, listener: Listener) -> None:
+    async def _run(self, listener: LinkOwner) -> None:
         pause = FIRST_PAUSE
         while True:
             began = time.monotonic()
@@ -193,7 +193,7 @@ class Link:
     def _note(self, error: EnsueError) -> None:
         self.counts.last_error = str(error)
 
-    async def _serve(self, adapter: Adapter, listener: Listener) -> None:
+    async def _serve(self, adapter: Adapter, listener: LinkOwner) -> None:
         await adapter.connect()
         if adapter.capabilities.recalls:
             self.outbox.seen.update(map(identity_of, await adapter.recall()))
@@ -240,7 +240,7 @@ class Link:
                 self._in_force.set()
 
     async def _receive(
-        self, adapter: Adapter, listener: Listener, listening: asyncio.Event
+        self, adapter: Adapter, listener: LinkOwner, listening: asyncio.Event
     ) -> None:
         await listening.wait()
         coming = asyncio.create_task(adapter.receive())
@@ -327,7 +327,7 @@ class Link:
                 await adapter.tell(self._control[0])
                 self._control.popleft()
 
-    async def _hear(self, adapter: Adapter, listener: Listener) -> None:
+    async def _hear(self, adapter: Adapter, listener: LinkOwner) -> None:
         while True:
             for message in await adapter.hear():
                 listener.heard(self, message)

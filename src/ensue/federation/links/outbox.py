@@ -17,12 +17,12 @@ from itertools import islice
 from typing import NamedTuple
 
 from ensue.events.event import Event
-from ensue.federation.links.counts import Counts, Seen
+from ensue.federation.links.counts import Seen, ServiceCounts
 from ensue.federation.links.receipts import MOST_RESTING, Ticket
 from ensue.federation.messages.attributes import expiry_of
 
 
-class Wanted(NamedTuple):
+class WantedEvent(NamedTuple):
     """An event for a service: for its clients or in transit, and the link that it came over."""
 
     event: Event
@@ -43,7 +43,7 @@ class Queued:
 
 
 @dataclass(eq=False, slots=True)
-class Held:
+class HeldEvent:
     """An event that is not to be sent for now. Without tickets, its source has let go of it."""
 
     since: float
@@ -53,14 +53,14 @@ class Held:
     tickets: list[Ticket]
 
 
-class Outbox:
-    def __init__(self, counts: Counts) -> None:
+class ServiceOutbox:
+    def __init__(self, counts: ServiceCounts) -> None:
         self.filled = asyncio.Event()
         self.seen = Seen()
         self._counts = counts
         self._queue: deque[Queued] = deque()
         self._queued: dict[int, Queued] = {}
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, HeldEvent] = {}
         self._gone = 0
 
     def __len__(self) -> int:
@@ -85,11 +85,11 @@ class Outbox:
                 self._confirm(queued)
             else:
                 self._queued.pop(queued.identity, None)
-                self._held[queued.identity] = Held(
+                self._held[queued.identity] = HeldEvent(
                     now, queued.event, queued.in_transit, queued.source, queued.tickets
                 )
 
-    def send(self, wanted: Wanted, ticket: Ticket | None) -> None:
+    def send(self, wanted: WantedEvent, ticket: Ticket | None) -> None:
         """Queue an event for the service, once."""
         event, in_transit, identity, source = wanted
         if identity in self.seen:
@@ -108,7 +108,7 @@ class Outbox:
         if ticket is not None:
             queued.tickets.append(ticket)
 
-    def hold(self, wanted: Wanted, ticket: Ticket | None) -> None:
+    def hold(self, wanted: WantedEvent, ticket: Ticket | None) -> None:
         """Keep an event until it is seen at the service, or the link opens.
 
         Without a ticket another gateway brings it there, and not more of them are kept than may
@@ -121,27 +121,27 @@ class Outbox:
             return
         held = self._held.get(identity)
         if held is None:
-            held = self._held[identity] = Held(time.monotonic(), event, in_transit, source, [])
+            held = self._held[identity] = HeldEvent(time.monotonic(), event, in_transit, source, [])
         else:
             held.source = source
             held.in_transit = held.in_transit and in_transit
         if ticket is not None:
             held.tickets.append(ticket)
         elif len(self._held) > MOST_RESTING:
-            self._let_go(next(iter(self._held)))
+            self._confirm_held(next(iter(self._held)))
 
     def note(self, identity: int) -> None:
         """The service has the event."""
         self.seen.add(identity)
         if self._held:
-            self._let_go(identity)
+            self._confirm_held(identity)
 
     def release(self, before: float) -> None:
         """Let go of events that others must have brought on by now."""
         while self._held and next(iter(self._held.values())).since < before:
-            self._let_go(next(iter(self._held)))
+            self._confirm_held(next(iter(self._held)))
 
-    def _let_go(self, identity: int) -> None:
+    def _confirm_held(self, identity: int) -> None:
         held = self._held.pop(identity, None)
         for each in () if held is None else held.tickets:
             each.confirm()
@@ -156,7 +156,7 @@ class Outbox:
         held = [(key, each) for key, each in self._held.items() if each.source in sources]
         for identity, each in held:
             del self._held[identity]
-            self.send(Wanted(each.event, each.in_transit, identity, each.source), None)
+            self.send(WantedEvent(each.event, each.in_transit, identity, each.source), None)
             queued = self._queued.get(identity)
             if queued is not None:
                 queued.tickets += each.tickets

@@ -75,12 +75,12 @@ class Receipts:
 
     def ticket(self, incoming: Incoming) -> Ticket:
         """A ticket that waits for one confirmation more than the event has destinations."""
-        made = Ticket(self, self._session, incoming.token, 1, incoming.size)
-        self._tickets.append(made)
+        ticket = Ticket(self, self._session, incoming.token, 1, incoming.size)
+        self._tickets.append(ticket)
         self._bytes += incoming.size
         if self._is_full:
             self.has_room.clear()
-        return made
+        return ticket
 
     @property
     def _is_full(self) -> bool:

@@ -9,6 +9,6 @@ of Python. Gateways compile.
 
 from ensue.federation.mapping.compiled import compiled
 from ensue.federation.mapping.interpreted import interpreted
-from ensue.federation.mapping.rules import Mapping, MappingError
+from ensue.federation.mapping.rules import MappingError, MappingRule
 
-__all__ = ["Mapping", "MappingError", "compiled", "interpreted"]
+__all__ = ["MappingError", "MappingRule", "compiled", "interpreted"]

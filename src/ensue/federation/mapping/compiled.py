@@ -11,15 +11,15 @@ from typing import Any
 from ensue.events.event import Event
 from ensue.federation.mapping.rules import (
     Mapped,
-    Mapping,
     MappingError,
+    MappingRule,
     computed,
     retyped,
 )
 from ensue.federation.mapping.templates import as_text
 
 
-def compiled(mapping: Mapping) -> Mapped:
+def compiled(mapping: MappingRule) -> Mapped:
     """The mapping as a function of its own."""
     names: dict[str, Any] = {
         "Event": Event,
@@ -30,12 +30,12 @@ def compiled(mapping: Mapping) -> Mapped:
     }
     code = compile(source_of(mapping, names), f"<mapping at {mapping.at}>", "exec")
     exec(code, names)
-    made: Mapped = names["mapped"]
-    return made
+    function: Mapped = names["mapped"]
+    return function
 
 
-def source_of(mapping: Mapping, names: dict[str, Any]) -> str:
-    """The source; what it refers to is put among the names."""
+def source_of(mapping: MappingRule, names: dict[str, Any]) -> str:
+    """The source of the function; `names` is given the objects that the source refers to."""
     lines = ["def mapped(event):"]
     if mapping.where is not None:
         names["where"] = mapping.where
@@ -61,7 +61,7 @@ def source_of(mapping: Mapping, names: dict[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _parameter_steps(mapping: Mapping, names: dict[str, Any]) -> list[str]:
+def _parameter_steps(mapping: MappingRule, names: dict[str, Any]) -> list[str]:
     steps: list[str] = []
     if mapping.split is not None:
         names["split"] = mapping.split.split
@@ -84,7 +84,7 @@ def _parameter_steps(mapping: Mapping, names: dict[str, Any]) -> list[str]:
     return steps
 
 
-def _subject_steps(mapping: Mapping) -> list[str]:
+def _subject_steps(mapping: MappingRule) -> list[str]:
     assert mapping.subject is not None
     text = mapping.subject.text
     parts = [repr(mapping.subject.literals[0])]

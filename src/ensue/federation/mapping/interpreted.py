@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ensue.events.event import Event
-from ensue.federation.mapping.rules import Mapped, Mapping, MappingError, computed, retyped
+from ensue.federation.mapping.rules import Mapped, MappingError, MappingRule, computed, retyped
 from ensue.federation.messages.event import CommonEvent, Fields
 
 
-def interpreted(mapping: Mapping) -> Mapped:
+def interpreted(mapping: MappingRule) -> Mapped:
     """The mapping as a function, which looks at the rules for every event."""
 
     def mapped(event: Event) -> Event | None:
@@ -23,7 +23,7 @@ def interpreted(mapping: Mapping) -> Mapped:
     return mapped
 
 
-def _with_parameters(mapping: Mapping, common: CommonEvent) -> CommonEvent:
+def _with_parameters(mapping: MappingRule, common: CommonEvent) -> CommonEvent:
     values = common.parameters.values()
     if mapping.split is not None:
         values |= mapping.split.split(common.subject) or {}
@@ -42,7 +42,7 @@ def _with_parameters(mapping: Mapping, common: CommonEvent) -> CommonEvent:
     return CommonEvent(common.subject, Fields(values.items()), common.attributes, form)
 
 
-def _with_subject(mapping: Mapping, common: CommonEvent) -> CommonEvent:
+def _with_subject(mapping: MappingRule, common: CommonEvent) -> CommonEvent:
     assert mapping.subject is not None
     values = common.parameters.values() if common.form == "members" else {}
     try:

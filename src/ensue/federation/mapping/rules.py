@@ -40,7 +40,7 @@ class MappingError(EnsueError):
 
 
 @dataclass(frozen=True)
-class Mapping:
+class MappingRule:
     """One `[[map]]` table."""
 
     at: str

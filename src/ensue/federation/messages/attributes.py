@@ -8,7 +8,6 @@ of the service that it came from (`ensuekind`), and that it came without a time 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -19,6 +18,8 @@ from ensue.events.times import parse_time
 from ensue.federation.messages.bindings import CONTENT_TYPE, TIMED, is_plain
 
 PRIORITY, EXPIRY, PROXIMITY, KEY = "priority", "expirytime", "proximity", "partitionkey"
+KNOWN = (PRIORITY, EXPIRY, PROXIMITY, KEY)
+"""Attributes that a service may know and apply; the page on federation says what each means."""
 PATH, KIND, ORIGIN = "ensuepath", "ensuekind", "ensueorigin"
 # JSON has integers of any size, and content of a program may be of any type.
 _encoded = msgspec.json.Encoder(enc_hook=repr).encode
@@ -26,24 +27,6 @@ _encoded = msgspec.json.Encoder(enc_hook=repr).encode
 _NOT_OWN = frozenset({PATH, KIND, ORIGIN, TIMED, CONTENT_TYPE})
 
 LOWEST_PRIORITY, USUAL_PRIORITY, HIGHEST_PRIORITY = 0, 4, 9
-
-
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """One attribute that services may know."""
-
-    name: str
-    meaning: str
-    default: Any
-    default_in_words: str
-
-
-KNOWN = (
-    Attribute(PRIORITY, "0 (lowest) to 9 (highest)", USUAL_PRIORITY, "4"),
-    Attribute(EXPIRY, "the time after which nobody wants the event", None, "never"),
-    Attribute(PROXIMITY, "where it is valid: `latitude,longitude,metres`", None, "everywhere"),
-    Attribute(KEY, "events of one key stay in order", None, "no key"),
-)
 
 
 def priority_of(event: Event) -> int:

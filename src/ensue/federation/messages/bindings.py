@@ -60,7 +60,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class NameBinding:
     """How a service writes the names of attributes: `ce-id`, `ce_id`, `id`, ..."""
 
     prefix: str

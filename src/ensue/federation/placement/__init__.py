@@ -7,14 +7,14 @@
     SiteRun(placement, "plant")                    # one site, running
     Simulation(placement).run(events)              # all of them, in one process
 
-What travels is decided in `planning` (on `sites`, `needs` and `fields`). A site runs in `running`:
-`outposts` send events of the site to where a rule runs, or hold them back (`starts`); `homes` read
-them there, in the order that `places` gives. Sites speak in `parcels`. The outputs are those of one
+What travels is decided in `planning` (on `sites` and `fields`). A site runs in `running`; sites
+speak in `parcels`, and `places` gives the order in which rules read. `simulating` runs all sites in
+one process; `attaching` and `adapter` join a site to its gateway. The outputs are those of one
 machine that reads all events in the order of their times, to the last attribute.
 """
 
-from ensue.federation.placement.planning import PlacedRule, Placement, place
-from ensue.federation.placement.running import SiteRun
+from ensue.federation.placement.planning.placement import PlacedRule, Placement, place
+from ensue.federation.placement.running.site import SiteRun
 from ensue.federation.placement.simulating import Simulation
 from ensue.federation.placement.sites import Site, Sites
 

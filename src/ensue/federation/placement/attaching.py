@@ -35,14 +35,14 @@ from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.federation.adapters.base import Incoming, Service
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.configuration import SiteSettings, Subscription
+from ensue.federation.configuration import SiteSettings, StandingRequest
 from ensue.federation.messages.attributes import KIND, ORIGIN, PATH
-from ensue.federation.placement.homes import Made, Steps
 from ensue.federation.placement.parcels import DESTINATION, PARCEL, from_event, to_event
-from ensue.federation.placement.planning import place
-from ensue.federation.placement.running import SiteRun
+from ensue.federation.placement.planning.placement import place
+from ensue.federation.placement.running.homes import PlacedOutputs, StepBudget
+from ensue.federation.placement.running.site import SiteRun
 from ensue.federation.placement.sites import Sites
-from ensue.federation.placement.snapshots.journal import Header, Input, Journal
+from ensue.federation.placement.snapshots.journal import Header, JournalInput, SiteJournal
 from ensue.federation.placement.snapshots.saved import Attached
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.expressions.tree import Comparison, In, Literal, Logic, Name
@@ -101,24 +101,24 @@ class AttachedSite:
         """How the site has begun, for its operators."""
         self._journal = None if files is None else self._resume(files)
         if self.begun == _RESUMED:
-            self._take(Input("back", _now()))
+            self._take(JournalInput("back", _now()))
             self.keep()
         self.subscriptions = tuple(self._wishes(settings))
         self._note_progress()
 
-    def _wishes(self, settings: SiteSettings) -> list[Subscription]:
+    def _wishes(self, settings: SiteSettings) -> list[StandingRequest]:
         """What the site wants: its own events that rules read, and parcels for it."""
         is_parcel = Comparison(Name(("type",)), (("=", Literal(PARCEL)),))
         is_mine = Comparison(Name((DESTINATION,)), (("=", Literal(settings.name)),))
-        found = [Subscription(settings.name, (), Filter(Logic((is_parcel, is_mine), ("AND",))))]
+        found = [StandingRequest(settings.name, (), Filter(Logic((is_parcel, is_mine), ("AND",))))]
         types = tuple(Literal(name) for name in sorted(self._run.types_read))
         if types:
             read = Filter(In(Name(("type",)), types))
-            found.append(Subscription(settings.name, settings.services, read))
+            found.append(StandingRequest(settings.name, settings.services, read))
         return found
 
     def status(self) -> dict[str, Any]:
-        """How it has begun, what has gone to other sites, and what waits here, by rules.
+        """How the site has begun, what it has sent to other sites, and what waits here, by rule.
 
         `late` are events that had waited for a site that was away, and were too old even so.
         """
@@ -137,20 +137,20 @@ class AttachedSite:
 
     def take(self, event: Event) -> None:
         """An event of the site, or a parcel. Raises `EventError` for what is neither."""
-        self._take(Input("event", _now(), event))
+        self._take(JournalInput("event", _now(), event))
 
     def tick(self) -> None:
         """A moment has passed: tell other sites how far this one has come."""
-        self._take(Input("tick", _now()))
+        self._take(JournalInput("tick", _now()))
         self.keep()
 
     def passed_on(self, number: int) -> None:
         """The gateway has brought everything up to the output of a number where it is wanted."""
-        self._take(Input("passed", number))
+        self._take(JournalInput("passed", number))
 
     def go_on(self) -> None:
-        """Do some of what the site has not done yet."""
-        self._take(Input("on", _now()))
+        """Let the site do a bounded part of the work that it is behind with."""
+        self._take(JournalInput("on", _now()))
         self.keep()
 
     async def caught_up(self) -> None:
@@ -172,7 +172,7 @@ class AttachedSite:
         """The events that the site has taken lately, as far as they are kept."""
         return [] if self._journal is None else self._journal.recalled()
 
-    def _take(self, given: Input) -> None:
+    def _take(self, given: JournalInput) -> None:
         if self._journal is not None:
             self._journal.add(given)
         try:
@@ -195,10 +195,10 @@ class AttachedSite:
     def _room(self) -> int:
         return MOST_GIVEN - len(self._given)
 
-    def _steps(self) -> Steps:
-        return Steps(min(STEPS_AT_ONCE, self._room))
+    def _steps(self) -> StepBudget:
+        return StepBudget(min(STEPS_AT_ONCE, self._room))
 
-    def _apply(self, given: Input) -> None:
+    def _apply(self, given: JournalInput) -> None:
         """Do what an input asks for; all that happens follows from inputs alone."""
         match given.kind:
             case "event":
@@ -283,8 +283,8 @@ class AttachedSite:
         if settled is not None:
             self._put_out(self._run.advance(settled, self._steps()))
 
-    def _put_out(self, made: Made) -> None:
-        for _, output in made:
+    def _put_out(self, outputs: PlacedOutputs) -> None:
+        for _, output in outputs:
             self._give(output)
         self._send(marks=False)
 
@@ -311,9 +311,9 @@ class AttachedSite:
             dissent=self._order.dissent,
         )
 
-    def _resume(self, files: Path) -> Journal:
+    def _resume(self, files: Path) -> SiteJournal:
         """Go on from what is kept of the site, or begin anew and say why."""
-        journal = Journal(files)
+        journal = SiteJournal(files)
         try:
             with damaged_if_impossible():
                 instance = self._restore(journal)
@@ -333,7 +333,7 @@ class AttachedSite:
         journal.flush()
         return journal
 
-    def _restore(self, journal: Journal) -> str:
+    def _restore(self, journal: SiteJournal) -> str:
         """The instance of the site that goes on."""
         saved = journal.load()
         if saved is not None:

@@ -26,7 +26,7 @@ DESTINATION = "ensuesite"
 """The attribute that names the site a parcel is for."""
 
 
-class Carried(msgspec.Struct, frozen=True):
+class CarriedReading(msgspec.Struct, frozen=True):
     """An event for one rule: it matches these ports, under one key of the rule.
 
     `releases` is the place of the event that let it go; its own, if it did not wait.
@@ -42,7 +42,7 @@ class Load(msgspec.Struct, frozen=True):
 
     place: Place
     event: Event | None
-    purposes: tuple[Carried, ...]
+    purposes: tuple[CarriedReading, ...]
 
 
 class Reset(msgspec.Struct, frozen=True):
@@ -146,5 +146,5 @@ class _Written(msgspec.Struct):
 
 def _load(given: _WrittenLoad, types: TypeSystem) -> Load:
     event = given.event and restored(event_of(given.event), types)
-    purposes = (Carried(rule, frozenset(ports), at) for rule, ports, at in given.purposes)
+    purposes = (CarriedReading(rule, frozenset(ports), at) for rule, ports, at in given.purposes)
     return Load(given.place, event or None, tuple(purposes))

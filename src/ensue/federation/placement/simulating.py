@@ -18,10 +18,10 @@ from random import Random
 
 from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
-from ensue.federation.placement.homes import Made
 from ensue.federation.placement.parcels import Parcel, from_event, to_event
-from ensue.federation.placement.planning import Placement
-from ensue.federation.placement.running import SiteRun
+from ensue.federation.placement.planning.placement import Placement
+from ensue.federation.placement.running.homes import PlacedOutputs
+from ensue.federation.placement.running.site import SiteRun
 from ensue.lang.syntax import EventPort
 
 Link = tuple[str, str]
@@ -74,7 +74,7 @@ class Simulation:
         self.placement = placement
         self.sites = {name: SiteRun(placement, name, engine) for name in placement.sites.names}
         self.crossed = Crossed()
-        self._made: Made = []
+        self._outputs: PlacedOutputs = []
         self._links: dict[Link, deque[tuple[int, Parcel]]] = defaultdict(deque)
         self._delay, self._beat, self._wire = delay, beat, wire
         self._random = Random(seed)
@@ -93,21 +93,21 @@ class Simulation:
         last: int | None = None
         for number, (site, event) in enumerate(events, 1):
             self._count_without(site, event)
-            self._made += self.sites[site].push(event)
+            self._outputs += self.sites[site].push(event)
             last = event.time if last is None else max(last, event.time)
             self._send(marks=number % self._beat == 0)
             self._now += 1
             self._deliver()
         if last is not None:
             for run in self.sites.values():
-                self._made += run.finish(last)
+                self._outputs += run.finish(last)
             self._settle()
         return self.outputs
 
     @property
     def outputs(self) -> list[Event]:
         """What rules have put out so far, in the order of one machine."""
-        return [event for _, event in sorted(self._made, key=lambda each: each[0])]
+        return [event for _, event in sorted(self._outputs, key=lambda each: each[0])]
 
     def _send(self, marks: bool) -> None:
         for name, run in self.sites.items():
@@ -130,7 +130,7 @@ class Simulation:
                 if self._wire:
                     read = decode(encode(to_event(parcel)))
                     parcel = from_event(read, self.placement.library.types)
-                self._made += self.sites[receiver].receive(parcel)
+                self._outputs += self.sites[receiver].receive(parcel)
         return is_any
 
     def _settle(self) -> None:

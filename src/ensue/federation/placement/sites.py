@@ -28,7 +28,7 @@ from typing import Any
 
 from ensue.errors import EnsueError, UsageError
 from ensue.events.event import Event
-from ensue.federation.configuration import Findings, read_file
+from ensue.federation.configuration import TableFindings, read_file
 from ensue.federation.routing.distribution import pattern_tests
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import did_you_mean
@@ -93,7 +93,7 @@ class Sites:
     @classmethod
     def of(cls, tables: Mapping[str, Any], library: CheckedLibrary, where: str = "") -> Sites:
         """The sites that tables give. Raises `UsageError` with every mistake, one a line."""
-        findings = Findings(where)
+        findings = TableFindings(where)
         for name in tables:
             if name not in TABLES:
                 findings.add(f"[{name}]", f"there is no such table: {did_you_mean(name, TABLES)}")
@@ -124,7 +124,7 @@ def _fits(source: str, pattern: str) -> bool:
     return fnmatchcase(source, pattern.replace("[", "[[]"))
 
 
-def _sites(tables: Any, library: CheckedLibrary, findings: Findings) -> Iterator[Site]:
+def _sites(tables: Any, library: CheckedLibrary, findings: TableFindings) -> Iterator[Site]:
     if not isinstance(tables, list) or not tables:
         findings.add("[[site]]", "a placement needs sites: give one table for each")
         return
@@ -154,7 +154,7 @@ def _sites(tables: Any, library: CheckedLibrary, findings: Findings) -> Iterator
 
 
 def _types(
-    given: Any, library: CheckedLibrary, place: str, findings: Findings
+    given: Any, library: CheckedLibrary, place: str, findings: TableFindings
 ) -> frozenset[str] | None:
     """The types as events carry them, with all below them."""
     listed = _texts(given, f"{place} types", findings)
@@ -171,7 +171,9 @@ def _types(
     return frozenset(found)
 
 
-def _rates(given: Any, library: CheckedLibrary, place: str, findings: Findings) -> dict[str, float]:
+def _rates(
+    given: Any, library: CheckedLibrary, place: str, findings: TableFindings
+) -> dict[str, float]:
     """Events a second, by type as events carry it."""
     if not isinstance(given, Mapping):
         findings.add(place, "types and numbers are needed: { Temperature = 200 }")
@@ -189,7 +191,7 @@ def _rates(given: Any, library: CheckedLibrary, place: str, findings: Findings) 
     return found
 
 
-def _filter(given: Any, place: str, findings: Findings) -> Filter | None:
+def _filter(given: Any, place: str, findings: TableFindings) -> Filter | None:
     if given is None:
         return None
     if not isinstance(given, str):
@@ -202,7 +204,7 @@ def _filter(given: Any, place: str, findings: Findings) -> Filter | None:
         return None
 
 
-def _texts(given: Any, place: str, findings: Findings) -> tuple[str, ...] | None:
+def _texts(given: Any, place: str, findings: TableFindings) -> tuple[str, ...] | None:
     if given is None:
         return None
     if isinstance(given, list) and given and all(isinstance(each, str) for each in given):
@@ -212,7 +214,7 @@ def _texts(given: Any, place: str, findings: Findings) -> tuple[str, ...] | None
 
 
 def _chosen(
-    tables: Any, sites: Sequence[Site], library: CheckedLibrary, findings: Findings
+    tables: Any, sites: Sequence[Site], library: CheckedLibrary, findings: TableFindings
 ) -> Iterator[tuple[str, str]]:
     if not isinstance(tables, list):
         findings.add("[[place]]", "a list of tables is needed: `[[place]]`")
@@ -235,7 +237,7 @@ def _chosen(
 
 
 def _refuse_unknown(
-    table: Mapping[str, Any], known: Sequence[str], place: str, findings: Findings
+    table: Mapping[str, Any], known: Sequence[str], place: str, findings: TableFindings
 ) -> None:
     for key in table:
         if key not in known:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 from uuid import uuid4
 
 import msgspec
@@ -38,7 +38,7 @@ Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "publish"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
 
-class Hello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
+class GatewayHello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True):
     """Where a gateway stands in the tree, and which statement of it holds.
 
     `follows` is the vector (root, cost, name) of the gateway that the sender leaves this service
@@ -67,7 +67,7 @@ class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
     interest: tuple[str, ...] = ()
 
 
-class Known(msgspec.Struct, frozen=True, tag="known", omit_defaults=True):
+class KnownEvents(msgspec.Struct, frozen=True, tag="known", omit_defaults=True):
     """The latest events that are at this service, by their identities, as hexadecimal digits."""
 
     gateway: Name
@@ -75,7 +75,7 @@ class Known(msgspec.Struct, frozen=True, tag="known", omit_defaults=True):
     events: Annotated[str, msgspec.Meta(max_length=_DIGITS * MOST_KNOWN, pattern="^[0-9a-f]*$")]
 
     @classmethod
-    def of(cls, gateway: str, instance: str, identities: Sequence[int]) -> Known:
+    def of(cls, gateway: str, instance: str, identities: Sequence[int]) -> KnownEvents:
         latest = identities[-MOST_KNOWN:]
         return cls(gateway, instance, "".join(f"{each:0{_DIGITS}x}" for each in latest))
 
@@ -85,8 +85,8 @@ class Known(msgspec.Struct, frozen=True, tag="known", omit_defaults=True):
         return [int(self.events[place : place + _DIGITS], 16) for place in places]
 
 
-class Asked(msgspec.Struct, frozen=True, tag="asked", omit_defaults=True):
-    """Every gateway here is to say hello, what it wants, and what it knows."""
+class HelloAsked(msgspec.Struct, frozen=True, tag="asked", omit_defaults=True):
+    """Asks every gateway at this service to say hello, what it wants, and which events it knows."""
 
     gateway: Name
     instance: Name
@@ -108,7 +108,7 @@ class Request(msgspec.Struct, frozen=True, tag="request", omit_defaults=True):
     hops: Count = 0
 
 
-class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
+class RequestDone(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
     """A gateway has applied a request, or says why not."""
 
     id: Name
@@ -119,7 +119,7 @@ class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
     hops: Count = 0
 
 
-Control = Hello | Stated | Known | Asked | Request | Done
+Control = GatewayHello | Stated | KnownEvents | HelloAsked | Request | RequestDone
 
 
 def write(control: Control) -> bytes:
@@ -162,7 +162,3 @@ def filter_of(text: str) -> Filter | None:
         return Filter.parse(text)
     except EnsueError:
         return None
-
-
-def as_data(event: Event) -> Any:
-    return encode(event).decode()

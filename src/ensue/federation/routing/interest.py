@@ -41,7 +41,7 @@ MOST_STATED = 128 * 1024 * 1024
 """Characters of all that neighbours at one service have stated."""
 
 
-class Entry(NamedTuple):
+class InterestEntry(NamedTuple):
     """A filter in the index: what matches goes to the service, to clients or in transit."""
 
     service: str
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 
 
 @dataclass
-class Statement:
+class NeighbourInterest:
     """What a neighbour wants at a service."""
 
     wants: frozenset[Filter]
@@ -65,11 +65,11 @@ class Statement:
 
 
 @dataclass
-class Place:
+class ServiceInterest:
     """The wishes at one service."""
 
     requests: dict[Filter, int] = field(default_factory=dict)
-    stated: dict[str, Statement] = field(default_factory=dict)
+    stated: dict[str, NeighbourInterest] = field(default_factory=dict)
 
     def make_room(self, service: str, stated: Stated) -> None:
         """Raises `UsageError` if neighbours have said as much as is kept."""
@@ -89,10 +89,10 @@ class Interest:
         history: History | None = None,
         ontology: Ontology | None = None,
     ) -> None:
-        self._places = {each: Place() for each in services}
+        self._places = {each: ServiceInterest() for each in services}
         self._index = Index(history=history, ontology=ontology)
         self._has_ontology = ontology is not None
-        self._entries: set[Entry] = set()
+        self._entries: set[InterestEntry] = set()
         self._active: frozenset[str] = frozenset(self._places)
         self._is_changing = False
         self._covering = Covering(None)
@@ -153,7 +153,7 @@ class Interest:
             known.heard = now
             return False
         self._places[service].make_room(service, stated)
-        self._places[service].stated[stated.gateway] = Statement(
+        self._places[service].stated[stated.gateway] = NeighbourInterest(
             _filters(stated.wants), _filters(stated.interest), stated.digest, now, stated
         )
         self._refresh()
@@ -248,7 +248,7 @@ class Interest:
         if self._is_changing:
             return
         wanted = {
-            Entry(service, in_transit, each)
+            InterestEntry(service, in_transit, each)
             for service in self._places
             for in_transit, each in self._wishes(self._places[service])
         }
@@ -267,7 +267,9 @@ class Interest:
             for service in self._told:
                 self._tell(service, added, removed)
 
-    def _tell(self, service: str, added: Iterable[Entry], removed: Iterable[Entry]) -> None:
+    def _tell(
+        self, service: str, added: Iterable[InterestEntry], removed: Iterable[InterestEntry]
+    ) -> None:
         """Tell at a service what is wanted elsewhere since a change, and no longer: the new first,
         so that at no moment something that stays wanted is not told."""
         needs, forwarding = self._needs[service], self._told[service]
@@ -290,12 +292,12 @@ class Interest:
         for each in set(forwarding) - needs.keys():
             forwarding.drop(each)
 
-    def _needs_elsewhere(self, service: str, entries: Iterable[Entry]) -> Iterator[Filter]:
+    def _needs_elsewhere(self, service: str, entries: Iterable[InterestEntry]) -> Iterator[Filter]:
         for entry in entries:
             if entry.service != service and entry.service in self._active:
                 yield from needs_of(entry.filter)
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: InterestEntry) -> None:
         wanted = without_concepts(entry.filter) if entry.in_transit else entry.filter
         try:
             self._index.add(entry, wanted)
@@ -305,7 +307,7 @@ class Interest:
             self._index.add(entry, without_concepts(needs_of(wanted)[0]))
 
     @staticmethod
-    def _wishes(place: Place) -> Iterable[tuple[bool, Filter]]:
+    def _wishes(place: ServiceInterest) -> Iterable[tuple[bool, Filter]]:
         for each in place.requests:
             yield False, each
         for stated in place.stated.values():
@@ -315,7 +317,7 @@ class Interest:
                 yield True, each
 
 
-def _services(found: Iterable[Entry]) -> dict[str, bool]:
+def _services(found: Iterable[InterestEntry]) -> dict[str, bool]:
     services: dict[str, bool] = {}
     for service, in_transit, _ in found:
         services[service] = services.get(service, True) and in_transit

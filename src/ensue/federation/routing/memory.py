@@ -17,7 +17,7 @@ import msgspec
 from ensue.federation.routing.control import Stated
 
 
-class Kept(msgspec.Struct):
+class MemoryFile(msgspec.Struct):
     """The content of the file."""
 
     requests: list[tuple[str, str]] = []
@@ -28,10 +28,10 @@ class Kept(msgspec.Struct):
 class Memory:
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._kept = Kept()
+        self._kept = MemoryFile()
         if path is not None:
             with suppress(OSError, msgspec.MsgspecError):
-                self._kept = msgspec.json.decode(path.read_bytes(), type=Kept)
+                self._kept = msgspec.json.decode(path.read_bytes(), type=MemoryFile)
 
     def load(self) -> tuple[list[tuple[str, str]], list[tuple[str, Stated]]]:
         """Requests, each a service and a filter, and statements with the service of each."""

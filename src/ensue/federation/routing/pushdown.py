@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from ensue.brokers.weakening import CONCEPTS, TEMPORAL, weakened
 from ensue.federation.messages.attributes import KIND, ORIGIN, PATH
-from ensue.lang.expressions.nesting import parts_of
+from ensue.lang.expressions.nesting import nodes_in
 from ensue.lang.expressions.tree import Exists, Expression, Name
 from ensue.subscriptions import Filter
 
@@ -27,13 +27,10 @@ def content_of(wanted: Sequence[Filter]) -> list[Filter]:
 
 def _is_beyond(expression: Expression) -> bool:
     """Whether an expression asks for something that a service cannot know."""
-    waiting = [expression]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, (*TEMPORAL, *CONCEPTS)):
+    for node in nodes_in(expression):
+        if isinstance(node, (*TEMPORAL, *CONCEPTS)):
             return True
-        name = current.name if isinstance(current, Exists) else current
+        name = node.name if isinstance(node, Exists) else node
         if isinstance(name, Name) and name.parts[0] in _ROUTE:
             return True
-        waiting.extend(parts_of(current))
     return False

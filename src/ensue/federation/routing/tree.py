@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ensue.federation.routing.control import Hello
+from ensue.federation.routing.control import GatewayHello
 
 Vector = tuple[str, int, str]
 """The root that a gateway believes in, how far away it is, and the name of the gateway."""
@@ -72,7 +72,7 @@ class Tree:
     def vector(self) -> Vector:
         return self.root, self.cost, self.name
 
-    def hear(self, service: str, hello: Hello, now: float) -> bool:
+    def hear(self, service: str, hello: GatewayHello, now: float) -> bool:
         """Take in what a neighbour says; tell whether the gateway is new at the service."""
         known = self._heard[service]
         is_new = hello.gateway not in known

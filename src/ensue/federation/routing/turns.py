@@ -26,7 +26,7 @@ class _Service:
     """The number that each other gateway has granted to this one."""
 
 
-class Turns:
+class StatementTurns:
     """One gateway's view of all its services. `first` is greater than any number before it."""
 
     def __init__(self, name: str, services: Iterable[str], first: int) -> None:

@@ -18,7 +18,7 @@ from ensue.events.event import Event
 from ensue.history.bodies import body_of
 from ensue.history.narrowing import Clause
 from ensue.history.postings import keys_of
-from ensue.history.publication import Instants, Publication, Times
+from ensue.history.publication import InstantColumns, Interval, Publication
 from ensue.history.store import (
     FOREVER,
     UNCERTAIN_SPAN,
@@ -80,17 +80,17 @@ class MemoryStore:
         return {key: self._rows[self._by_key[key]] for key in keys if key in self._by_key}
 
     def note(self, event: Event) -> None:
-        """Events are kept with what they make."""
+        """Does nothing: a publication holds its event."""
 
     def insert(self, publications: Sequence[Publication]) -> None:
         for each in publications:
             self._last += 1
             self._place(Stored(self._last, each.key, each.times, body_of(each)))
 
-    def insert_instants(self, instants: Instants) -> bool:
+    def insert_instants(self, instants: InstantColumns) -> bool:
         for key, time, text in zip(instants.keys, instants.times, instants.texts, strict=True):
             self._last += 1
-            self._place(Stored(self._last, key, Times.of(time, time), text))
+            self._place(Stored(self._last, key, Interval.of(time, time), text))
         return True
 
     def replace(self, changed: Sequence[tuple[Stored, Publication]]) -> None:
@@ -210,7 +210,7 @@ class MemoryStore:
         return [self._rows[seq] for seq in self._seqs[:count]]
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: the publications go with the process."""
 
     def _place(self, row: Stored) -> None:
         self._rows[row.seq] = row

@@ -31,7 +31,7 @@ from ensue.history.publication import (
     END_UNTIL,
     PHASE,
     START_UNTIL,
-    Instants,
+    InstantColumns,
     key_of,
     publication_of,
 )
@@ -96,7 +96,7 @@ class ParquetStore(SqlStore):
             self._check(event)
             self._noted.append(event)
 
-    def insert_instants(self, instants: Instants) -> bool:  # noqa: ARG002 - a file has rows
+    def insert_instants(self, instants: InstantColumns) -> bool:  # noqa: ARG002 - a file has rows
         return False
 
     def remove(self, gone: Sequence[Stored], floor: int | None = None) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Table
 
 from ensue.history.bodies import body_of
-from ensue.history.publication import Publication, Times
+from ensue.history.publication import Interval, Publication
 from ensue.history.store import FOREVER, OPEN_SPAN, Stored, span_of
 from ensue.history.stores import schema, statements
 
@@ -39,7 +39,7 @@ def insert_rows(connection: Connection, table: Table, values: list[Any]) -> None
         begin = stop
 
 
-class Place(NamedTuple):
+class WindowPlace(NamedTuple):
     """Where a publication stands in the order of every window."""
 
     seq: int
@@ -51,8 +51,10 @@ class Place(NamedTuple):
         return OPEN_SPAN if self.finish == FOREVER else (self.finish - self.start).bit_length()
 
 
-def place_of(row: Stored) -> Place:
-    return Place(row.seq, row.times.start, FOREVER if row.times.end is None else row.times.end)
+def place_of(row: Stored) -> WindowPlace:
+    return WindowPlace(
+        row.seq, row.times.start, FOREVER if row.times.end is None else row.times.end
+    )
 
 
 def half_of(key: bytes) -> int:
@@ -86,5 +88,5 @@ def stored(row: Any) -> Stored:
     if finish == FOREVER:
         finish = finish_until = None
     return Stored(
-        seq, bytes(identity), Times(start, start_until, finish, finish_until), bytes(body)
+        seq, bytes(identity), Interval(start, start_until, finish, finish_until), bytes(body)
     )

@@ -31,8 +31,7 @@ from sqlalchemy.dialects import mysql
 from ensue.history.stores.blocks import LONGEST
 
 FORMAT = 3
-"""Raised when an older version of ensue could not read what this one writes. Older formats are
-brought into this one when they are opened (`migrating`)."""
+"""Raised with every change of what is written. A database of any other format is refused."""
 
 metadata = MetaData()
 

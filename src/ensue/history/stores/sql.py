@@ -24,6 +24,8 @@ from sqlalchemy import (
     Engine,
     Table,
     insert,
+    inspect,
+    select,
     update,
 )
 from sqlalchemy.exc import DBAPIError, NoResultFound
@@ -32,7 +34,7 @@ from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
 from ensue.history.narrowing import Clause
 from ensue.history.postings import OVERFLOW, entries_of, keys_of
-from ensue.history.publication import Instants, Publication
+from ensue.history.publication import InstantColumns, Publication
 from ensue.history.store import (
     FOREVER,
     LONG_AGO,
@@ -45,11 +47,10 @@ from ensue.history.store import (
 from ensue.history.stores import blocks, schema, statements
 from ensue.history.stores.grouping import rows_of_alike
 from ensue.history.stores.identities import Identities, halves_of
-from ensue.history.stores.migrating import migrate
 from ensue.history.stores.rows import (
     AT_ONCE,
     SPAN,
-    Place,
+    WindowPlace,
     half_of,
     insert_rows,
     place_of,
@@ -100,7 +101,7 @@ class SqlStore:
 
     @contextmanager
     def _reading_connection(self) -> Iterator[Connection]:
-        """For a file always the same; for a server one of the pool, which sees whether it lives."""
+        """SQLite: one connection, kept open. A server: one of the pool, which checks it."""
         if self._engine.dialect.name != "sqlite":
             with self._engine.connect() as connection:
                 yield connection
@@ -111,7 +112,7 @@ class SqlStore:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Inside of another `writing` it is a part of that, and a version of its own."""
+        """A nested call joins the outer transaction and counts as a version of its own."""
         with self._lock:
             if self._is_writing:
                 self._state = {**self._state, "version": self._state["version"] + 1}
@@ -136,8 +137,8 @@ class SqlStore:
             with connection.begin():
                 outer, self._connection = self._connection, connection
                 try:
-                    begun = self._read_state(locking=True)
-                    self._state = {**begun, "version": begun["version"] + 1}
+                    state = self._read_state(locking=True)
+                    self._state = {**state, "version": state["version"] + 1}
                     yield
                     connection.execute(update(schema.state), [dict(self._state)])
                 finally:
@@ -157,20 +158,14 @@ class SqlStore:
             if self._engine.dialect.name == "sqlite":
                 place = str(self._engine.url.database)
                 claim(connection.exec_driver_sql, HISTORY, place)
+            if inspect(connection).has_table(schema.state.name):
+                _check_format(connection)
             schema.metadata.create_all(connection)
         with self._engine.begin() as connection:
-            found = connection.execute(statements.STATE).first()
-            if found is None:
+            if connection.execute(statements.STATE).first() is None:
                 zeros = dict.fromkeys((each.name for each in schema.state.c), 0)
                 connection.execute(
                     insert(schema.state), [{**zeros, "id": 1, "format": schema.FORMAT}]
-                )
-            elif _whole({"format": found.format})["format"] < schema.FORMAT:
-                migrate(connection)
-            elif found.format > schema.FORMAT:
-                raise UsageError(
-                    f"the history is of format {found.format}, and this version of ensue reads"
-                    f" formats up to {schema.FORMAT}: use the version that has written it"
                 )
 
     def state(self) -> State:
@@ -196,7 +191,7 @@ class SqlStore:
         return {key: row for key, row in found.items() if key in wanted}
 
     def note(self, event: Event) -> None:
-        """Events are kept with what they make."""
+        """Does nothing: a publication holds its event."""
 
     def insert(self, publications: Sequence[Publication]) -> None:
         if not publications:
@@ -211,7 +206,7 @@ class SqlStore:
         self._insert_rows(values, [each.key for each in publications], spans)
         self._post(entries_of((each.event for each in publications), first))
 
-    def insert_instants(self, instants: Instants) -> bool:
+    def insert_instants(self, instants: InstantColumns) -> bool:
         first = self._state["last"] + 1
         times = instants.times
         rows = zip(
@@ -338,11 +333,11 @@ class SqlStore:
             found += [rows_by_number[each] for each in wanted]
             if len(places) < size:
                 break
-            place, size = Place(*places[-1]), min(4 * size, AT_ONCE * 8)
+            place, size = WindowPlace(*places[-1]), min(4 * size, AT_ONCE * 8)
         return found
 
     def _window(
-        self, window: Window, after: Place | None, limit: int, columns: tuple[Any, ...]
+        self, window: Window, after: WindowPlace | None, limit: int, columns: tuple[Any, ...]
     ) -> Sequence[Any]:
         """Columns of the publications of a window behind a place, in the window's order."""
         values = {"low": window.low, "high": window.high, "limit": limit}
@@ -471,9 +466,9 @@ class SqlStore:
         spans = [each for each in range(62, -1, -1) if lengths >> each & 1]
         return [OPEN_SPAN, *spans] if self._state["others"] & OPEN_BIT else spans
 
-    def _parts(self) -> statements.Parts:
+    def _parts(self) -> statements.SpanParts:
         lengths, others = self._state["lengths"], self._state["others"]
-        return statements.Parts(
+        return statements.SpanParts(
             bool(lengths & 1), bool(lengths & ~1 or others & (OPEN_BIT | UNCERTAIN_BIT))
         )
 
@@ -486,6 +481,17 @@ class SqlStore:
         """The keys of a clause, if it is of single keys only."""
         ranges = self._ranges(clause)
         return [low for low, _ in ranges] if all(low == high for low, high in ranges) else []
+
+
+def _check_format(connection: Connection) -> None:
+    """Raises `UsageError` for a history of another format; one that is new has none yet."""
+    found = connection.execute(select(schema.state.c.format)).first()
+    if found is not None and _whole({"format": found.format})["format"] != schema.FORMAT:
+        raise UsageError(
+            f"the history is of format {found.format}, and this version of ensue reads format"
+            f" {schema.FORMAT} only: use the version that has written it, or begin a new history"
+            " and add the events to it again"
+        )
 
 
 def _whole(state: dict[str, Any]) -> dict[str, int]:
@@ -501,7 +507,7 @@ def _whole(state: dict[str, Any]) -> dict[str, int]:
 
 @contextmanager
 def _in_words(what: str) -> Iterator[None]:
-    """Says what a database complains of in a sentence."""
+    """Raises `HistoryError` with one sentence for an error of the database."""
     try:
         yield
     except (DBAPIError, NoResultFound, UnicodeDecodeError) as error:

@@ -148,7 +148,7 @@ INSTANT: Final[Any] = literal_column("0")
 """The span of instants; written out, since an index of the other spans is chosen by it."""
 
 
-class Parts(NamedTuple):
+class SpanParts(NamedTuple):
     """Which publications there are: some that end when they start, some that do not."""
 
     instants: bool
@@ -156,7 +156,7 @@ class Parts(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def counted(kind: str, parts: Parts) -> Any:
+def counted(kind: str, parts: SpanParts) -> Any:
     """How many lie in a window; the index alone tells, so uncertain ones are counted too."""
     limit = _value("limit")
     if kind == "uncertain":
@@ -172,7 +172,7 @@ def counted(kind: str, parts: Parts) -> Any:
     return select(sum(counts[1:], counts[0])) if counts else select(literal(0))
 
 
-def _arms(kind: str, parts: Parts) -> list[tuple[Any, Any]]:
+def _arms(kind: str, parts: SpanParts) -> list[tuple[Any, Any]]:
     """Which publications a part of a window is of, and the column that it goes by."""
     arms = []
     if parts.instants:
@@ -183,8 +183,8 @@ def _arms(kind: str, parts: Parts) -> list[tuple[Any, Any]]:
 
 
 @lru_cache(maxsize=256)
-def page(kind: str, is_next: bool, parts: Parts, columns: tuple[Any, ...] = COLUMNS) -> Any:
-    """A page of a window."""
+def page(kind: str, is_next: bool, parts: SpanParts, columns: tuple[Any, ...] = COLUMNS) -> Any:
+    """The statement for the next page of rows of a window."""
     seq, limit = _value("last_seq"), _value("limit")
     if kind in ("ended", "started"):
         return _timed_page(kind, is_next, parts, columns)
@@ -194,7 +194,7 @@ def page(kind: str, is_next: bool, parts: Parts, columns: tuple[Any, ...] = COLU
     return query.where(_P.seq < seq) if is_next or kind == "arrived" else query
 
 
-def _timed_page(kind: str, is_next: bool, parts: Parts, columns: tuple[Any, ...]) -> Any:
+def _timed_page(kind: str, is_next: bool, parts: SpanParts, columns: tuple[Any, ...]) -> Any:
     """By start, the earliest first, or by end, the latest first: one arm a kind of publication."""
     seq, limit = _value("last_seq"), _value("limit")
     is_down = kind == "ended"

@@ -94,17 +94,17 @@ def plain_text(text: object, what: str) -> str:
 def duration(length: str | timedelta) -> Duration:
     """A duration from text such as `10 s`, or as Python has it."""
     if isinstance(length, timedelta):
-        made = Duration(length // timedelta(microseconds=1))
+        found = Duration(length // timedelta(microseconds=1))
     elif isinstance(length, str):
         try:
-            made = parse_duration(length)
+            found = parse_duration(length)
         except ValueError as error:
             raise UsageError(str(error)) from None
     else:
         raise UsageError(f"`{length!r}` is no duration: write `10 s`, or give a timedelta")
-    if not 0 < made.microseconds <= LONGEST_DURATION:
+    if not 0 < found.microseconds <= LONGEST_DURATION:
         raise UsageError(f"the duration `{length}` must be more than zero, and at most 1000000 d")
-    return made
+    return found
 
 
 def count(number: object, what: str, most: int) -> int:

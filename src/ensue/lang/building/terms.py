@@ -157,8 +157,8 @@ def _concepts(concepts: tuple[str, ...], quantifier: str) -> Concept | ConceptBa
     if not concepts:
         raise UsageError("at least one concept must be given")
     word = cast(Quantifier, _one_of(quantifier, _QUANTIFIERS, "a quantifier"))
-    made = tuple(Concept(plain_text(each, "a concept")) for each in concepts)
-    return made[0] if len(made) == 1 and word == "ANY" else ConceptBag(word, made)
+    named = tuple(Concept(plain_text(each, "a concept")) for each in concepts)
+    return named[0] if len(named) == 1 and word == "ANY" else ConceptBag(word, named)
 
 
 def _is_bare(concept: Concept | ConceptBag) -> bool:

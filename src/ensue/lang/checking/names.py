@@ -77,7 +77,7 @@ def data_type(scope: LibraryScope, type_name: str, name: str) -> KnownName | Non
 
 
 def agreed(types: Iterable[ValueType | None]) -> ValueType | None:
-    """The type that all of them have; None if they differ."""
+    """The type that all declarations agree on; None if they differ."""
     distinct = set(types)
     return distinct.pop() if len(distinct) == 1 else None
 

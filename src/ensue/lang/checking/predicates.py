@@ -23,8 +23,8 @@ from ensue.lang.checking.names import (
 )
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.expressions import Call, Comparison, Expression, Name
-from ensue.lang.expressions.fitting import check_value
-from ensue.lang.expressions.kinds import check_expression, check_predicate
+from ensue.lang.expressions.checking.fitting import check_value
+from ensue.lang.expressions.checking.kinds import check_expression, check_predicate
 from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.source import Span

@@ -17,14 +17,14 @@ from ensue.events.types import EventType, TypeSystem, ValueType
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class AttributeInType:
     """A declaration of an attribute; `enclosing` is the nearest declaration in a parent type."""
 
     type_name: str
     value_type: ValueType
     first: int
     last: int
-    enclosing: Declared | None
+    enclosing: AttributeInType | None
 
 
 @dataclass
@@ -40,7 +40,7 @@ class TypeForest:
     children: dict[str, list[str]] = field(init=False)
     _first: dict[str, int] = field(init=False)
     _last: dict[str, int] = field(init=False)
-    _declared: dict[str, list[Declared]] = field(init=False)
+    _declared: dict[str, list[AttributeInType]] = field(init=False)
     _nested: bool = field(init=False)
     _below: dict[tuple[str, str], frozenset[ValueType]] = field(default_factory=dict, init=False)
     _near: dict[str, frozenset[str]] = field(default_factory=dict, init=False)
@@ -74,8 +74,8 @@ class TypeForest:
                     pending.append((child, iter(self.children[child])))
         return order
 
-    def _index_attributes(self, order: Iterable[str]) -> dict[str, list[Declared]]:
-        index: dict[str, list[Declared]] = {}
+    def _index_attributes(self, order: Iterable[str]) -> dict[str, list[AttributeInType]]:
+        index: dict[str, list[AttributeInType]] = {}
         for name in order:
             first, last = self._first[name], self._last[name]
             for attribute in self.types[name].attributes:
@@ -83,7 +83,7 @@ class TypeForest:
                 above = places[-1] if places else None
                 while above is not None and above.last < first:
                     above = above.enclosing
-                places.append(Declared(name, attribute.type, first, last, above))
+                places.append(AttributeInType(name, attribute.type, first, last, above))
         return index
 
     def __contains__(self, name: object) -> bool:

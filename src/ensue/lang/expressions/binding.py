@@ -34,14 +34,14 @@ from ensue.lang.expressions.tree import (
 Tree = TypeVar("Tree")
 
 
-class Binding(Protocol):
+class BindingOntology(Protocol):
     """An ontology, as far as terms are bound to it."""
 
     def bound(self, term: ConceptTerm) -> ValueTest:
         """The test of a term. Raises `OntologyError` for names that the ontology does not know."""
 
 
-def bound(tree: Tree, ontology: Binding, diagnostics: Diagnostics) -> Tree:
+def bound(tree: Tree, ontology: BindingOntology, diagnostics: Diagnostics) -> Tree:
     """The tree with its concept terms bound; those with an unknown name are reported."""
 
     def bind(node: Any) -> Any:

@@ -27,7 +27,7 @@ from ensue.lang.expressions.builtins.like import matches
 from ensue.lang.expressions.comparing import COMPARISONS, has, is_among
 from ensue.lang.expressions.scopes import (
     MISSING,
-    Answering,
+    AnsweringScope,
     ComputedScope,
     EventScope,
     PortScope,
@@ -162,7 +162,7 @@ def evaluate(expression: Expression, scope: Scope) -> Outcome:
 
 
 def _ask(term: TemporalTerm | ConceptTerm, scope: Scope) -> Outcome:
-    answer = scope.answer(term) if isinstance(scope, Answering) else None
+    answer = scope.answer(term) if isinstance(scope, AnsweringScope) else None
     if answer is None:
         temporal = isinstance(term, After | Before | During | Compared | Related)
         return _failed("boolean", "missingHistory" if temporal else "missingOntology")

@@ -59,6 +59,15 @@ def parts_of(expression: Expression) -> tuple[Expression, ...]:
             return ()
 
 
+def nodes_in(expression: Expression) -> Iterator[Expression]:
+    """An expression and everything in it, the filters of its terms included."""
+    waiting = [expression]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        waiting.extend(parts_of(current))
+
+
 def names_in(expression: Expression) -> Iterator[Name]:
     """The names that are read from the event itself, from left to right.
 

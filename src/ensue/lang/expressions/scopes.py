@@ -36,7 +36,7 @@ class Scope(Protocol):
 
 
 @runtime_checkable
-class Answering(Protocol):
+class AnsweringScope(Protocol):
     """A scope that can also ask a history or an ontology."""
 
     def answer(self, term: TemporalTerm | ConceptTerm) -> bool | None:

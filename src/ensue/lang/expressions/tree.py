@@ -8,8 +8,8 @@ Terms ask more than the publication's own values. Temporal terms (`After`, `Befo
 `Compared`, `Related`) ask the publications that a history has stored; concept terms (`IsA`,
 `Subsumes`, `SameAs`, `OntologyProperty`) ask an ontology; `Has` asks a bag, a sequence in the data.
 What a term means is told where it is asked: `evaluation` for `Has`, a history or an ontology for
-the others, reached through `scopes.Answering`. Every node is immutable, hashable and compares by
-meaning.
+the others, reached through `scopes.AnsweringScope`. Every node is immutable, hashable and compares
+by meaning.
 """
 
 from __future__ import annotations

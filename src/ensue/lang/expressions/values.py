@@ -21,6 +21,10 @@ SMALLEST_INTEGER: Final = -(2**63)
 LARGEST_INTEGER: Final = 2**63 - 1
 # `unsigned long long` attributes hold more than arithmetic can give.
 LARGEST_IN_DATA: Final = 2**64 - 1
+EXACT_IN_DOUBLES: Final = 2**53
+"""Integers below it, and above its negative, are told apart as doubles."""
+BEYOND_INTEGERS: Final = 2.0**70
+"""No integer that an event may have is as large."""
 
 _is_integer_text = re.compile(r"[+-]?[0-9]+").fullmatch
 _is_real_text = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
@@ -174,3 +178,17 @@ def _real_of(text: str) -> float:
     if not _is_real_text(text) or math.isinf(number := float(text)):
         raise FaultError("cast")
     return number
+
+
+def wholes_equal_to(constant: int | float) -> tuple[int, int]:
+    """The least whole number that is not below a constant, and the largest that is not above it.
+
+    A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
+    """
+    if isinstance(constant, int) or not EXACT_IN_DOUBLES <= abs(constant) < BEYOND_INTEGERS:
+        return math.ceil(constant), math.floor(constant)
+    ends = []
+    for away in (-math.inf, math.inf):
+        half = (int(constant) + int(math.nextafter(constant, away))) // 2
+        ends.append(half if float(half) == constant else half + (1 if away < 0 else -1))
+    return ends[0], ends[1]

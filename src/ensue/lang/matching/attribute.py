@@ -18,9 +18,10 @@ from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.scopes import MISSING, EventScope
-from ensue.lang.matching import kernels as k
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.lang.matching.computed import ComputedName, reader_of
 from ensue.lang.matching.intervals import Intervals
+from ensue.lang.matching.packed import kernels as k
 from ensue.lang.matching.tests import Parts, Test, View
 from ensue.lang.matching.views import (
     number_view,
@@ -36,7 +37,6 @@ LONGEST_END = 16
 """How much of a prefix or suffix is looked up; the rest of a longer one is checked afterwards."""
 
 CONSTANTS_TOLD_APART = 1024
-EXACT_IN_DOUBLES = 2**53
 
 Table = dict[Any, int]
 """From a value, or a part of one, to a bucket."""
@@ -61,7 +61,7 @@ class ByLength(dict[Any, int]):
             del self.lengths[len(text)]
 
 
-class Attribute:
+class AttributeIndex:
     """`absent` is a table of the whole index: the buckets that wait for a slot without a value."""
 
     def __init__(self, parts: Parts, slot: int, absent: Table) -> None:

@@ -5,6 +5,9 @@ opens, and its cells. A column of numbers on which only numbers are compared nee
 The compiled loops then go over the events, chunk by chunk. Which column of a table is what is said
 in `ensue.events.columns`; a name whose column is not plain (nested data, times, extensions), and a
 row about which Python has to ask more, is read through the event that the row stands for.
+
+The module is long because a chunk of events, what is known of its values and the room for its
+results are filled by one loop.
 """
 
 from __future__ import annotations
@@ -24,9 +27,10 @@ from ensue.events.types import TypeSystem
 from ensue.lang.expressions.asking import AskingScope
 from ensue.lang.expressions.scopes import MISSING, EventScope, Scope
 from ensue.lang.expressions.tree import ConceptTerm, TemporalTerm
-from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import EXACT_IN_DOUBLES, Attribute
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
+from ensue.lang.matching.attribute import AttributeIndex
 from ensue.lang.matching.index import PredicateIndex
+from ensue.lang.matching.packed import kernels as k
 from ensue.lang.matching.tests import Parts
 
 CHUNK = 32_768
@@ -48,7 +52,7 @@ def match_columns(index: PredicateIndex, given: Any) -> Iterator[tuple[Any, Any,
 
 
 class _Events:
-    """Events as they are."""
+    """A list of events, in the form that a chunk reads."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = events
@@ -62,11 +66,11 @@ class _Events:
     def event(self, row: int) -> Event:
         return self._events[row]
 
-    def column(self, attribute: Attribute) -> Any:  # noqa: ARG002 - as for rows
+    def column(self, attribute: AttributeIndex) -> Any:  # noqa: ARG002 - as for rows
         """A plain Arrow column for a name, where there is one."""
         return None
 
-    def values(self, attribute: Attribute) -> list[Any]:
+    def values(self, attribute: AttributeIndex) -> list[Any]:
         return [attribute.read(event) for event in self._events]
 
 
@@ -92,12 +96,12 @@ class _Rows:
             return self._all[row]
         return next(events_of(self._table.slice(row, 1), TypeSystem()))
 
-    def column(self, attribute: Attribute) -> Any:
+    def column(self, attribute: AttributeIndex) -> Any:
         if attribute.parts not in self._columns:
             self._columns[attribute.parts] = self._find(attribute)
         return self._columns[attribute.parts]
 
-    def _find(self, attribute: Attribute) -> Any:
+    def _find(self, attribute: AttributeIndex) -> Any:
         name, *further = attribute.parts
         is_text = name in ("type", "source") and name in self._names
         if further or (not is_text and not self._is_plain(name)):
@@ -128,7 +132,7 @@ class _Rows:
             and name == name.lower()
         )
 
-    def values(self, attribute: Attribute) -> list[Any]:
+    def values(self, attribute: AttributeIndex) -> list[Any]:
         if self._all is None:
             self._all = list(events_of(self._table, TypeSystem()))
         return [attribute.read(event) for event in self._all]
@@ -151,7 +155,7 @@ class _Known:
         self._about: dict[Any, _About] = {}
         self._scratch = np.tile(k.BLANK, max(1, len(index.by_slot)))
 
-    def of(self, attribute: Attribute, value: Any) -> _About:
+    def of(self, attribute: AttributeIndex, value: Any) -> _About:
         # 1, 1.0 and TRUE are equal in Python; what has no hash is looked at again.
         key = (attribute.slot, value.__class__, value)
         try:
@@ -162,7 +166,7 @@ class _Known:
             about = self._about[key] = self._look(attribute, value)
         return about
 
-    def _look(self, attribute: Attribute, value: Any) -> _About:
+    def _look(self, attribute: AttributeIndex, value: Any) -> _About:
         index = self._index
         buckets: list[int] = []
         attribute.probe(value, buckets, index.ontology)
@@ -208,7 +212,7 @@ class _Chunk:
             pairs = pairs[np.concatenate([[True], pairs[1:] != pairs[:-1]])]
         return pairs >> 32, pairs & (2**32 - 1)
 
-    def _note_numbers(self, attribute: Attribute, column: Any) -> None:
+    def _note_numbers(self, attribute: AttributeIndex, column: Any) -> None:
         """A column of numbers that are looked at as numbers only."""
         valid = ~np.asarray(column.is_null()) if column.null_count else np.ones(len(column), bool)
         values = np.asarray(pc.fill_null(column, 0))
@@ -227,7 +231,7 @@ class _Chunk:
         if len(attribute.numbers):
             self._stabbed.append((attribute.numbers, reals, valid))
 
-    def _note_distinct(self, attribute: Attribute, column: Any) -> None:
+    def _note_distinct(self, attribute: AttributeIndex, column: Any) -> None:
         """Any column: what is to be known of a value, once for each distinct value."""
         if column is None:
             distinct, codes = _distinct(self._source.values(attribute))
@@ -253,11 +257,11 @@ class _Chunk:
                             values[at], valid[at] = number, True
                 self._stabbed.append((intervals, values[codes], valid[codes]))
 
-    def _cells(self, attribute: Attribute) -> Any:
+    def _cells(self, attribute: AttributeIndex) -> Any:
         begin = attribute.slot * k.CELLS
         return self._facts[:, begin : begin + k.CELLS]
 
-    def _open(self, attribute: Attribute, opened: list[list[int]], codes: Any) -> None:
+    def _open(self, attribute: AttributeIndex, opened: list[list[int]], codes: Any) -> None:
         """Let events open lists of buckets, by codes; -1 stands for a value that is missing."""
         missing = [attribute.absent[attribute.slot]] if attribute.slot in attribute.absent else []
         if not missing and not any(opened):

@@ -9,7 +9,7 @@ the attributes of one event (terms, aggregates, labels) have no such name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import evaluate
-from ensue.lang.expressions.nesting import names_in, parts_of
+from ensue.lang.expressions.nesting import names_in, nodes_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import (
@@ -52,9 +52,9 @@ class ComputedName(str):
 
     @classmethod
     def of(cls, expression: Expression) -> ComputedName:
-        made = cls("\x00" + print_expression(expression))
-        made.expression = expression
-        return made
+        computed = cls("\x00" + print_expression(expression))
+        computed.expression = expression
+        return computed
 
 
 def computed_test(signed: Signed) -> Test | str | None:
@@ -96,7 +96,7 @@ def keys_of(parts: Parts) -> set[str]:
     name = parts[0]
     if not isinstance(name, ComputedName):
         return {name, name.lower()}
-    if not all(_is_strict(each) for each in _nodes_in(name.expression)):
+    if not all(_is_strict(each) for each in nodes_in(name.expression)):
         return set()
     needed = next(names_in(name.expression)).parts[0]
     return {needed, needed.lower()}
@@ -109,7 +109,7 @@ def _named(expression: Expression) -> Name:
 def _is_computed(expression: Expression) -> bool:
     if not isinstance(expression, _COMPUTED):
         return False
-    nodes = list(_nodes_in(expression))
+    nodes = list(nodes_in(expression))
     return any(isinstance(each, Name) for each in nodes) and all(
         isinstance(each, _PLAIN) and (not isinstance(each, Call) or _is_plain_call(each))
         for each in nodes
@@ -125,11 +125,3 @@ def _is_strict(node: Expression) -> bool:
     if isinstance(node, Call):
         return not FUNCTIONS[node.function].takes_null
     return isinstance(node, Arithmetic | Negate | Name | Literal)
-
-
-def _nodes_in(expression: Expression) -> Iterator[Expression]:
-    waiting = [expression]
-    while waiting:
-        current = waiting.pop()
-        yield current
-        waiting.extend(parts_of(current))

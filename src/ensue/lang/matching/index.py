@@ -23,13 +23,13 @@ from ensue.lang.expressions.asking import AskingScope, Ontology, TemporalStore
 from ensue.lang.expressions.evaluation import evaluate
 from ensue.lang.expressions.scopes import MISSING, Scope
 from ensue.lang.expressions.tree import Expression, Logic, Not
-from ensue.lang.matching import kernels as k
-from ensue.lang.matching.attribute import Attribute, Table
+from ensue.lang.matching.attribute import AttributeIndex, Table
 from ensue.lang.matching.computed import computed_test, keys_of
 from ensue.lang.matching.outcomes import Signed, conjunctions, is_uncast, truth
-from ensue.lang.matching.packing import Codes, joined, pack, unpack
+from ensue.lang.matching.packed import kernels as k
+from ensue.lang.matching.packed.packing import Codes, joined, pack, unpack
+from ensue.lang.matching.packed.storage import Packed, Storage
 from ensue.lang.matching.placing import IndexPlace, places_of
-from ensue.lang.matching.storage import Packed, Storage
 from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
 
 FEW_NAMES = 32
@@ -74,10 +74,10 @@ class PredicateIndex:
         self.hard: dict[int, tuple[tuple[Hard, bool], ...]] = {}
         self._hard_atoms: dict[tuple[Expression, bool], Hard] = {}
         self._first: dict[int, int] = {}
-        self.attributes: dict[Parts, Attribute] = {}
-        self.by_slot: list[Attribute | None] = []
+        self.attributes: dict[Parts, AttributeIndex] = {}
+        self.by_slot: list[AttributeIndex | None] = []
         self._free_slots: list[int] = []
-        self._by_key: dict[str, list[Attribute]] | None = None
+        self._by_key: dict[str, list[AttributeIndex]] | None = None
         self._removals = 0
         self._next_hard = 0
         self._found = np.empty(16, np.int64)
@@ -246,11 +246,11 @@ class PredicateIndex:
 
     # --- names -----------------------------------------------------------------------------------
 
-    def attribute(self, parts: Parts) -> Attribute:
+    def attribute(self, parts: Parts) -> AttributeIndex:
         known = self.attributes.get(parts)
         if known is None:
             slot = self._free_slots.pop() if self._free_slots else len(self.by_slot)
-            known = self.attributes[parts] = Attribute(parts, slot, self.absent)
+            known = self.attributes[parts] = AttributeIndex(parts, slot, self.absent)
             if slot == len(self.by_slot):
                 self.by_slot.append(known)
             else:
@@ -274,7 +274,7 @@ class PredicateIndex:
             self._facts = np.tile(k.BLANK, 2 * len(self.by_slot))
             self._cells = self._facts.data
 
-    def _relevant(self, event: Event) -> Iterable[Attribute]:
+    def _relevant(self, event: Event) -> Iterable[AttributeIndex]:
         """The names, among all that predicates ask for, that the event may have."""
         if len(self.attributes) <= FEW_NAMES:
             return self.attributes.values()
@@ -285,7 +285,7 @@ class PredicateIndex:
                     self._by_key.setdefault(key, []).append(attribute)
         keys = {"id", "source", "type", "time", "specversion", *event.extensions}
         keys.update(event.attributes)
-        found: dict[int, Attribute] = {}
+        found: dict[int, AttributeIndex] = {}
         for key in keys:
             for attribute in self._by_key.get(key, ()):
                 found[attribute.slot] = attribute

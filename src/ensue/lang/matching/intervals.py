@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.lang.matching.kernels import fill_highest
+from ensue.lang.matching.packed.kernels import fill_highest
 
 FEWEST_UNSORTED = 256
 

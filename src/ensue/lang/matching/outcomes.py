@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import Outcome, evaluate
-from ensue.lang.expressions.nesting import names_in, parts_of
+from ensue.lang.expressions.nesting import names_in, nodes_in
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -47,7 +47,7 @@ class Signed(NamedTuple):
 Conjunction = tuple[Signed, ...]
 
 
-class TooManyError(Exception):
+class TooManyConjunctionsError(Exception):
     """The predicate has more conjunctions than are worth writing out."""
 
 
@@ -68,7 +68,7 @@ def conjunctions(predicate: Expression) -> list[Conjunction] | None:
         return [()] if constant.value is True and not constant.errors else []
     try:
         return _when(predicate, True)
-    except TooManyError:
+    except TooManyConjunctionsError:
         return None
 
 
@@ -116,13 +116,7 @@ def constant_outcome(expression: Expression) -> Outcome | None:
 
 
 def _asks(expression: Expression) -> bool:
-    waiting = [expression]
-    while waiting:
-        current = waiting.pop()
-        if isinstance(current, TemporalTerm | ConceptTerm):
-            return True
-        waiting.extend(parts_of(current))
-    return False
+    return any(isinstance(each, TemporalTerm | ConceptTerm) for each in nodes_in(expression))
 
 
 def _when(expression: Expression, wanted: bool) -> list[Conjunction]:
@@ -152,7 +146,7 @@ def _chain(
         for operand in operands:
             joined = _both(joined, _when(operand, wanted))
             if len(joined) > MOST_CONJUNCTIONS:
-                raise TooManyError
+                raise TooManyConjunctionsError
         return _within(joined)
     behind = {each: _when(operands[-1], each) for each in (True, False)}
     for operand, sign in zip(reversed(operands[:-1]), reversed(operators), strict=True):
@@ -202,5 +196,5 @@ def _within(found: list[Conjunction]) -> list[Conjunction]:
     if len(found) > MOST_CONJUNCTIONS or any(
         len(each) > MOST_ATOMS or _TOO_MANY[0] in each for each in found
     ):
-        raise TooManyError
+        raise TooManyConjunctionsError
     return found

@@ -1,9 +1,9 @@
 """Where a conjunction waits: the witness that is chosen for it among its tests.
 
-Each test offers a place: tables and keys in an `Attribute`, or an interval. The place is taken that
-an event is least likely to bring up, as far as the constants seen so far tell: an equality among
-many constants before a narrow range, a range before a prefix of one letter, presence at last. A
-test that its place decides exactly need not be checked again. A conjunction that no name decides
+Each test offers a place: tables and keys in an `AttributeIndex`, or an interval. The place is taken
+that an event is least likely to bring up, as far as the constants seen so far tell: an equality
+among many constants before a narrow range, a range before a prefix of one letter, presence at last.
+A test that its place decides exactly need not be checked again. A conjunction that no name decides
 waits for an atom to be asked (in `index`), once an event however many conjunctions wait for it.
 """
 
@@ -34,13 +34,12 @@ from ensue.lang.expressions.tree import (
     SameAs,
     Subsumes,
 )
-from ensue.lang.expressions.values import CASTS, FaultError
+from ensue.lang.expressions.values import CASTS, EXACT_IN_DOUBLES, FaultError
 from ensue.lang.matching.attribute import (
-    EXACT_IN_DOUBLES,
     GRAM,
     LONGEST_END,
     PRESENT,
-    Attribute,
+    AttributeIndex,
     Table,
     listed_key,
 )
@@ -70,7 +69,7 @@ class IndexPlace:
     decided: tuple[int, ...] = ()
 
 
-Find = Callable[[Parts], Attribute]
+Find = Callable[[Parts], AttributeIndex]
 
 
 def places_of(
@@ -90,7 +89,7 @@ def places_of(
 
 
 def _of_test(
-    position: int, test: Test, attribute: Attribute, ontology: Ontology | None
+    position: int, test: Test, attribute: AttributeIndex, ontology: Ontology | None
 ) -> IndexPlace:
     present = IndexPlace(_BARELY, [(attribute.present, PRESENT)])
     if test.view is View.PRESENCE:
@@ -131,7 +130,9 @@ def _of_test(
             return present
 
 
-def _listed(attribute: Attribute, options: Sequence[Any], decided: tuple[int, ...]) -> IndexPlace:
+def _listed(
+    attribute: AttributeIndex, options: Sequence[Any], decided: tuple[int, ...]
+) -> IndexPlace:
     """The constants cast to each kind; one that cannot be cast spoils all of that kind."""
     keys: list[tuple[Table, Any]] = []
     exact = True
@@ -147,7 +148,9 @@ def _listed(attribute: Attribute, options: Sequence[Any], decided: tuple[int, ..
     return IndexPlace(likelihood, keys, decided=decided if exact else ())
 
 
-def _pattern(attribute: Attribute, pattern: str, decided: tuple[int, ...]) -> IndexPlace | None:
+def _pattern(
+    attribute: AttributeIndex, pattern: str, decided: tuple[int, ...]
+) -> IndexPlace | None:
     shape = shape_of(pattern)
     if shape.exact is not None:
         keys = [(attribute.by_pattern, shape.exact)]
@@ -175,7 +178,7 @@ def _pattern(attribute: Attribute, pattern: str, decided: tuple[int, ...]) -> In
 
 
 def _bag(
-    attribute: Attribute, asked: tuple[str, Sequence[Any]], decided: tuple[int, ...]
+    attribute: AttributeIndex, asked: tuple[str, Sequence[Any]], decided: tuple[int, ...]
 ) -> IndexPlace:
     quantifier, options = asked
     looked_up = options[:1] if quantifier == "ALL" else options
@@ -196,7 +199,7 @@ def _bag(
 
 
 def _concept(
-    attribute: Attribute,
+    attribute: AttributeIndex,
     concept: Concept | ConceptBag,
     decided: tuple[int, ...],
     ontology: Ontology,

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ensue.events.times import microseconds_of
-from ensue.lang.expressions.tree import Comparison, Exists, Expression, Has, In, IsA, Like, Name
+from ensue.lang.expressions.tree import Comparison, Exists, Has, In, IsA, Like, Name
 from ensue.lang.expressions.values import (
     LARGEST_INTEGER,
     SMALLEST_INTEGER,
@@ -88,17 +88,6 @@ def test_of(signed: Signed) -> Test | str | None:
             return Test(name.parts, View.BAG, "=", asked, positive)
         case IsA(name, concept):
             return Test(name.parts, View.CONCEPT, "=", concept, positive)
-        case _:
-            return None
-
-
-def name_needed(atom: Expression) -> Parts | None:
-    """A name without which an atom of any form is in error."""
-    match atom:
-        case Comparison(Name(parts)) | Like(Name(parts)) | In(Name(parts)):
-            return parts
-        case Comparison(_, ((_, Name(parts)),)):
-            return parts
         case _:
             return None
 

@@ -195,19 +195,19 @@ def _parts(tokens: Sequence[_Token], *, is_ecl: bool) -> Iterator[Unit]:
 
 def _operands(tokens: Sequence[_Token]) -> Iterator[Unit]:
     """The operands of an expression that have none themselves, and the words before braces."""
-    begun: _Token | None = None
+    first: _Token | None = None
     round_brackets = end = 0
     for token in tokens:
         round_brackets += (token.text == "(") - (token.text == ")")
         if token.text in "{}" or (token.text in ",;" and not round_brackets):
-            if begun is not None:
-                yield Unit(begun.start, end, "select" if token.text == "{" else "a")
-            begun = None
+            if first is not None:
+                yield Unit(first.start, end, "select" if token.text == "{" else "a")
+            first = None
             continue
-        begun = token if begun is None else begun
+        first = token if first is None else first
         end = token.end
-    if begun is not None:
-        yield Unit(begun.start, end, "a")
+    if first is not None:
+        yield Unit(first.start, end, "a")
 
 
 def _ports(tokens: Sequence[_Token]) -> Iterator[Unit]:
@@ -227,43 +227,43 @@ def _ports(tokens: Sequence[_Token]) -> Iterator[Unit]:
 
 def _clauses(tokens: Sequence[_Token]) -> Iterator[Unit]:
     """The filter, then each clause from its word to the next."""
-    begun: _Token | None = None
+    first: _Token | None = None
     end = 0
     for token, depth in _depths(tokens):
-        if begun is None:
-            begun = token
+        if first is None:
+            first = token
         elif depth == 0 and token.text in _CLAUSES:
-            yield _clause(begun, end)
-            begun = token
+            yield _clause(first, end)
+            first = token
         end = token.end
-    if begun is not None:
-        yield _clause(begun, end)
+    if first is not None:
+        yield _clause(first, end)
 
 
-def _clause(begun: _Token, end: int) -> Unit:
-    is_clause = begun.text in _CLAUSES
-    return Unit(begun.start, end, "" if is_clause else "a", is_clause, "head")
+def _clause(first: _Token, end: int) -> Unit:
+    is_clause = first.text in _CLAUSES
+    return Unit(first.start, end, "" if is_clause else "a", is_clause, "head")
 
 
 def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
     """Statements, and the heads of cases up to their `:`."""
-    begun: _Token | None = None
+    first: _Token | None = None
     end = 0
     for token, depth in _depths(tokens):
         begins = depth == 0 and (token.text in _STATEMENTS or token.text == "case")
-        if begun is not None and begins:
-            yield _statement(begun, end)
-            begun = None
-        begun = token if begun is None else begun
+        if first is not None and begins:
+            yield _statement(first, end)
+            first = None
+        first = token if first is None else first
         end = token.end
-        ends_head = token.text == ":" and begun.text == "case"
+        ends_head = token.text == ":" and first.text == "case"
         if depth == 0 and (token.text == ";" or ends_head):
-            yield _statement(begun, end)
-            begun = None
-    if begun is not None:
-        yield _statement(begun, end)
+            yield _statement(first, end)
+            first = None
+    if first is not None:
+        yield _statement(first, end)
 
 
-def _statement(begun: _Token, end: int) -> Unit:
+def _statement(first: _Token, end: int) -> Unit:
     # Without its head, what a case does belongs to the case before it, or to none.
-    return Unit(begun.start, end, "", begun.text in _STATEMENTS | {"case"}, "statement")
+    return Unit(first.start, end, "", first.text in _STATEMENTS | {"case"}, "statement")

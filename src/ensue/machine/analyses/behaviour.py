@@ -56,7 +56,7 @@ ANY_AGE = 10**18
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class Configuration:
     """A correlation under one key. Starts are moments, or NOW where the present is meant."""
 
     started: bool = False
@@ -69,18 +69,18 @@ class Config:
         starts = {int(start) for _, start in self.active if start != NOW}
         return starts.union(self.timers, (moment for _, moment in self.timeouts))
 
-    def renamed(self, names: Mapping[int, int]) -> Config:
+    def renamed(self, names: Mapping[int, int]) -> Configuration:
         """This configuration with other names for its moments."""
         if not names:
             return self
-        return Config(
+        return Configuration(
             self.started,
             frozenset((s, names[int(at)] if at != NOW else NOW) for s, at in self.active),
             frozenset((state, names[at]) for state, at in self.timeouts),
             tuple(names[at] for at in self.timers),
         )
 
-    def without(self, moments: frozenset[int]) -> Config:
+    def without(self, moments: frozenset[int]) -> Configuration:
         """This configuration without matches that start at moments outside the window."""
         if not moments:
             return self
@@ -89,7 +89,7 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class Countdown:
     """Something that is due so long after a moment: a timer port by its place, or a timeout."""
 
     what: tuple[str, int]
@@ -98,10 +98,10 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class Successor:
     """The configuration after a moment, with the outputs of the moment."""
 
-    config: Config
+    config: Configuration
     puts_out: bool = False
     fired: tuple[Triggered, ...] = ()
     cases: frozenset[int] = frozenset()
@@ -151,7 +151,7 @@ class Behaviour:
         self._after = {
             t.input.state: t.input.after for t in transitions if isinstance(t.input, Timer)
         }
-        self._known: dict[tuple[Config, frozenset[int], int], Outcome] = {}
+        self._known: dict[tuple[Configuration, frozenset[int], int], Successor] = {}
         cases = correlation.cases if isinstance(correlation, FilterCorrelation) else ()
         self._cases_waiting = [_one_is_active(case.condition) for case in cases]
         self._cases_asking: dict[str, list[int]] = {}
@@ -215,7 +215,7 @@ class Behaviour:
     def has_clocks(self) -> bool:
         return bool(self.timers or self._after)
 
-    def read(self, config: Config, atoms: frozenset[int], now: int) -> Outcome:
+    def read(self, config: Configuration, atoms: frozenset[int], now: int) -> Successor:
         """Read an event; the first one starts the correlation."""
         poll()
         given = (config, atoms, now)
@@ -232,18 +232,18 @@ class Behaviour:
         """Steps that were taken are taken anew: for a copy in which something was changed."""
         self._known = {}
 
-    def clocks(self, config: Config) -> list[Clock]:
+    def clocks(self, config: Configuration) -> list[Countdown]:
         """What is due in time if nothing happens before."""
         ports = [
-            Clock(("port", place), since, self.timers[place].period.microseconds)
+            Countdown(("port", place), since, self.timers[place].period.microseconds)
             for place, since in enumerate(config.timers)
         ]
         return ports + [
-            Clock(("timeout", state), since, self._after[state])
+            Countdown(("timeout", state), since, self._after[state])
             for state, since in sorted(config.timeouts)
         ]
 
-    def fire(self, config: Config, due: Iterable[Clock], now: int) -> Outcome:
+    def fire(self, config: Configuration, due: Iterable[Countdown], now: int) -> Successor:
         """Let all that is due at one time fire: timer ports in their order, then the timeouts."""
         step = _Step(self, config, now)
         timeouts = {clock.what[1] for clock in due if clock.what[0] == "timeout"}
@@ -260,7 +260,7 @@ class Behaviour:
 class _Step:
     """The step of a correlation through one moment, under way."""
 
-    def __init__(self, behaviour: Behaviour, config: Config, now: int) -> None:
+    def __init__(self, behaviour: Behaviour, config: Configuration, now: int) -> None:
         self._of = behaviour
         self._now = now
         self._present = float(now) if behaviour.window else NOW
@@ -301,19 +301,19 @@ class _Step:
         if due:
             self._take_ecl(frozenset(), due)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> Successor:
         active, timeouts, timers = self._active, self.timeouts, self.timers
         if self._of.enabling is not None:
             active = {state: at for state, at in active.items() if state in self._of.enabling}
             if not active:
                 timeouts, timers = {}, []
-        config = Config(
+        config = Configuration(
             self._started,
             frozenset(active.items()),
             frozenset(timeouts.items()),
             tuple(timers),
         )
-        return Outcome(config, self._puts_out, tuple(self._fired), frozenset(self._cases))
+        return Successor(config, self._puts_out, tuple(self._fired), frozenset(self._cases))
 
     def _take_ecl(self, atoms: frozenset[int], due: frozenset[State]) -> None:
         assert self._of.ecl is not None

@@ -45,7 +45,7 @@ Relation = Literal["equivalent", "contained", "contains", "different", "undecide
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RuleComparison:
     """`relation` says how the first stands to the second.
 
     `only_first` is a shortest sequence at whose end only the first puts something out, if there is
@@ -71,18 +71,18 @@ def compare(
     types: TypeSystem,
     work: int = COMPARISON_WORK,
     seconds: float | None = ANALYSIS_SECONDS,
-) -> Comparison:
+) -> RuleComparison:
     """How the first correlation stands to the second; undecided past `work` or `seconds`."""
     notes = tuple(_notes(first, second))
     try:
         with deadline(seconds):
             if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):
-                return Comparison("equivalent", notes=notes)
+                return RuleComparison("equivalent", notes=notes)
             behaviours = [Behaviour(first), Behaviour(second)]
             found = compare_behaviours(behaviours, types, work)
     except UndecidableError as error:
         is_out_of_time = isinstance(error, OutOfTimeError)
-        return Comparison(
+        return RuleComparison(
             "undecided", reason=str(error), notes=notes, is_out_of_time=is_out_of_time
         )
     return _answer(found, notes)
@@ -246,7 +246,7 @@ def real_witness(behaviours: Sequence[Behaviour], edge: Edge) -> Witness | None:
     return witness if certain else None
 
 
-def _answer(found: Differences, notes: tuple[str, ...]) -> Comparison:
+def _answer(found: Differences, notes: tuple[str, ...]) -> RuleComparison:
     relation: Relation = "undecided"
     if all(found.is_settled(which) for which in (0, 1)):
         relations: dict[tuple[bool, bool], Relation] = {
@@ -260,7 +260,7 @@ def _answer(found: Differences, notes: tuple[str, ...]) -> Comparison:
     if relation == "undecided":
         reason = "; ".join(dict.fromkeys(found.reasons))
     told = (*notes, *dict.fromkeys(found.notes))
-    return Comparison(relation, found.seen.get(0), found.seen.get(1), reason, told)
+    return RuleComparison(relation, found.seen.get(0), found.seen.get(1), reason, told)
 
 
 def _notes(first: Correlation, second: Correlation) -> Iterable[str]:

@@ -18,11 +18,11 @@ from ensue.lang.syntax import (
     FilterCorrelation,
     Labelled,
 )
-from ensue.machine.analyses.behaviour import Behaviour, Outcome
+from ensue.machine.analyses.behaviour import Behaviour, Successor
 from ensue.machine.analyses.comparison import real_witness
 from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline, poll
 from ensue.machine.analyses.events.alphabet import Alphabet, Symbol, alphabets
-from ensue.machine.analyses.search.exploration import Edge, Exploration, Node
+from ensue.machine.analyses.search.exploration import Edge, Exploration, SearchNode
 from ensue.machine.analyses.search.guided import GuidedSearch, OrderedNode
 from ensue.machine.analyses.witness import Witness, way_to
 
@@ -91,7 +91,7 @@ class _Seen:
         self.alphabet = alphabet
         self._behaviour = behaviour
         self.by_order = False
-        self.passing: list[tuple[Node, Node]] = []
+        self.passing: list[tuple[SearchNode, SearchNode]] = []
         self.real = self._look(alphabet.symbols, work)
         self.possible = self.real
         if not alphabet.is_exact:
@@ -111,17 +111,17 @@ class _Seen:
             self.by_order = True
         return edges
 
-    def outcomes(self) -> Iterator[Outcome]:
+    def outcomes(self) -> Iterator[Successor]:
         return (each for edge in self.possible for each in edge.outcomes if each is not None)
 
-    def live(self) -> set[Node]:
+    def live(self) -> set[SearchNode]:
         """The situations after which something can still be put out."""
         ways = [(edge.source, edge.to) for edge in self.possible]
         return _leading_to(
             (edge.source for edge in self.possible if edge.puts_out[0]), [*ways, *self.passing]
         )
 
-    def live_at_once(self) -> set[Node]:
+    def live_at_once(self) -> set[SearchNode]:
         """The situations after which events alone, with no time between them, lead to an output.
 
         Such events can always come, whatever is known of times.
@@ -140,7 +140,7 @@ class _Seen:
             if edge.symbol is not None and (self.by_order or not _waits(edge))
         ]
 
-    def nodes(self) -> set[Node]:
+    def nodes(self) -> set[SearchNode]:
         ways = [(edge.source, edge.to) for edge in self.possible]
         return {self.first}.union(*([*ways, *self.passing]))
 
@@ -150,14 +150,16 @@ def _waits(edge: Edge) -> bool:
     return any(j == edge.source.depth and bound < 0 for _, j, bound in edge.constraints)
 
 
-def _latest(node: Node) -> Node:
+def _latest(node: SearchNode) -> SearchNode:
     while isinstance(node, OrderedNode) and node.instead is not None:
         node = node.instead
     return node
 
 
-def _leading_to(wanted: Iterable[Node], ways: Iterable[tuple[Node, Node]]) -> set[Node]:
-    before: dict[Node, list[Node]] = {}
+def _leading_to(
+    wanted: Iterable[SearchNode], ways: Iterable[tuple[SearchNode, SearchNode]]
+) -> set[SearchNode]:
+    before: dict[SearchNode, list[SearchNode]] = {}
     for source, to in ways:
         before.setdefault(to, []).append(source)
     found = set(wanted)
@@ -283,14 +285,14 @@ class _Conclusions:
         return None
 
 
-def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[Node, Node]]) -> bool:
+def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[SearchNode, SearchNode]]) -> bool:
     """Whether something is put out on a circle: then it can be put out any number of times."""
-    after: dict[Node, list[Node]] = {}
-    before: dict[Node, list[Node]] = {}
+    after: dict[SearchNode, list[SearchNode]] = {}
+    before: dict[SearchNode, list[SearchNode]] = {}
     for source, to in [*((edge.source, edge.to) for edge in edges), *passing]:
         after.setdefault(source, []).append(to)
         before.setdefault(to, []).append(source)
-    component: dict[Node, int] = {}
+    component: dict[SearchNode, int] = {}
     for number, root in enumerate(_finished(after)[::-1]):
         waiting = [root]
         while waiting:
@@ -301,10 +303,10 @@ def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[Node, Node]]) -> bo
     return any(edge.puts_out[0] and component[edge.source] == component[edge.to] for edge in edges)
 
 
-def _finished(after: dict[Node, list[Node]]) -> list[Node]:
+def _finished(after: dict[SearchNode, list[SearchNode]]) -> list[SearchNode]:
     """The nodes of a graph, each after the nodes that it leads to (but for circles)."""
-    seen: set[Node] = set()
-    finished: list[Node] = []
+    seen: set[SearchNode] = set()
+    finished: list[SearchNode] = []
     for root in after:
         waiting = [(root, False)]
         while waiting:

@@ -24,7 +24,7 @@ GAPS = (1_000_000, 100_000, 1_000, 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class WitnessMoment:
     """One moment: how long after the first one it is, in microseconds, its event (None: the clock
     reaches a time at which something is due), the ports that it matches in each correlation, and
     which of them put something out."""
@@ -44,7 +44,7 @@ class Moment:
 class Witness:
     """A sequence of moments, at the last of which the property shows itself."""
 
-    moments: tuple[Moment, ...]
+    moments: tuple[WitnessMoment, ...]
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -82,7 +82,7 @@ def has_times(edge: Edge) -> bool:
     return _times(way_to(edge)) is not None
 
 
-def _moments(way: list[Edge], times: list[int]) -> Iterator[Moment]:
+def _moments(way: list[Edge], times: list[int]) -> Iterator[WitnessMoment]:
     number = 0
     for step, after in zip(way, times, strict=True):
         event, ports = None, tuple(frozenset[str]() for _ in step.outcomes)
@@ -93,7 +93,7 @@ def _moments(way: list[Edge], times: list[int]) -> Iterator[Moment]:
             event = msgspec.structs.replace(
                 step.symbol.event, id=f"e{number}", time=BEGINNING + after
             )
-        yield Moment(after, event, ports, step.puts_out)
+        yield WitnessMoment(after, event, ports, step.puts_out)
 
 
 def _times(way: list[Edge]) -> list[int] | None:

@@ -1,10 +1,10 @@
 """Which places of a port another place of it covers, while a filter becomes a machine.
 
-In comes what is read where: for each state that stands before a part, the ports that were read on
-the way to it and the ports that are read from it on. Out goes whether a place would note anything
-that an earlier one does not. All that stands before a place of an earlier part is complete too, and
-was so first: that place has every event that this one would have, both for the last and for the
-first.
+In come, for each state that stands before a part, the ports that are read on the way to it and the
+ports that are read from it on. Out goes whether a place would note an event that an earlier place
+of the port does not. What has to be complete before the earlier place is complete whenever this
+place reads, and was complete first: so the earlier place has every event that this one would have,
+for `bind first` and for `bind last`.
 """
 
 from __future__ import annotations

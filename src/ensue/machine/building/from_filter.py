@@ -21,6 +21,8 @@ it.
 
 One thing this form cannot say: a label aborted to the left of a `;` changes which earlier events
 count for the right side, and needs them back. `needs_memory` tells.
+
+The module is long because all operators build one machine together, a method each.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def machine_of_filter(
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FilterNode:
     """A subexpression: complete, left out (if it can be), and every state that belongs to it.
 
     `tokens` are set once, when what stands before the subexpression is complete.
@@ -76,7 +78,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class Surroundings:
     """Where a subexpression stands: what must be complete before it, and which labels are alive."""
 
     before: State
@@ -104,7 +106,7 @@ class _FilterMachine:
         self._place_count = 0
         self._left_out_states: set[State] = set()
         self._hands_on = correlation.clauses.within is None and not self._alive
-        self._nodes: dict[tuple[Filter, Around], Node] = {}
+        self._nodes: dict[tuple[Filter, Surroundings], FilterNode] = {}
         self._cover: Cover
 
     def machine(self) -> Machine:
@@ -127,7 +129,7 @@ class _FilterMachine:
     def _branch(self, x: Filter) -> tuple[Branch, frozenset[State], frozenset[State]]:
         """A branch, what it clears when it fires, and the tokens that it starts with."""
         self._labels, self._places, self._nodes = [], [], {}
-        outside = Around(self._origin, (), bound=True)
+        outside = Surroundings(self._origin, (), bound=True)
         self._cover = Cover(self._alive, self._origin, x)
         root = self._node(x, outside)
         watched = [
@@ -140,18 +142,18 @@ class _FilterMachine:
 
     # --- subexpressions -----------------------------------------------------------------------
 
-    def _node(self, x: Filter, around: Around) -> Node:
+    def _node(self, x: Filter, around: Surroundings) -> FilterNode:
         """Equal subexpressions in the same surroundings are one node.
 
         One that binds may stand for one that does not: a binding is only noted, never waited for.
         """
-        binding = Around(around.before, around.alive, bound=True)
+        binding = Surroundings(around.before, around.alive, bound=True)
         known = self._nodes.get((x, binding)) or self._nodes.get((x, around))
         if known is None:
-            known = self._nodes[x, around] = self._made(x, around)
+            known = self._nodes[x, around] = self._build(x, around)
         return known
 
-    def _made(self, x: Filter, around: Around) -> Node:
+    def _build(self, x: Filter, around: Surroundings) -> FilterNode:
         match x:
             case PortRef(name):
                 return self._port(name, around)
@@ -178,7 +180,7 @@ class _FilterMachine:
             case Timeout():
                 raise ValueError("a filter with `timeout` runs from memory and has no machine")
 
-    def _port(self, name: str, around: Around) -> Node:
+    def _port(self, name: str, around: Surroundings) -> FilterNode:
         complete = self._growth.state(name)
         effect = None
         if around.bound and not self._cover.has(name, around.before, around.alive):
@@ -191,28 +193,28 @@ class _FilterMachine:
             target=[complete],
             effect=effect,
         )
-        return Node(complete, None, frozenset({complete}))
+        return FilterNode(complete, None, frozenset({complete}))
 
-    def _labelled(self, label: str, body: Filter, around: Around) -> Node:
+    def _labelled(self, label: str, body: Filter, around: Surroundings) -> FilterNode:
         if label not in self._alive:
             node = self._node(body, around)
         else:
-            inner = Around(around.before, (*around.alive, self._alive[label]), around.bound)
+            inner = Surroundings(around.before, (*around.alive, self._alive[label]), around.bound)
             node = self._node(body, inner)
             self._contents[label] |= node.inside
             # A label counts as left out when it is aborted, or when all that is in it is.
             if node.left_out is None:
-                node = Node(node.complete, self._aborted[label], node.inside, node.tokens)
+                node = FilterNode(node.complete, self._aborted[label], node.inside, node.tokens)
             else:
                 gone = self._left_out(label)
                 self._growth.add([[self._aborted[label], node.left_out]], target=[gone])
-                node = Node(node.complete, gone, node.inside | {gone}, node.tokens)
+                node = FilterNode(node.complete, gone, node.inside | {gone}, node.tokens)
         if around.bound and around.before == self._origin:
             self._labels.append((label, node.complete))
         return node
 
-    def _then(self, x: Filter, parts: tuple[Filter, ...], around: Around) -> Node:
-        nodes: list[Node] = []
+    def _then(self, x: Filter, parts: tuple[Filter, ...], around: Surroundings) -> FilterNode:
+        nodes: list[FilterNode] = []
         tokens: set[State] = set()
         own: set[State] = set()
         before = around.before
@@ -221,7 +223,7 @@ class _FilterMachine:
                 after, before = before, nodes[-1].complete
                 if around.bound:
                     self._cover.note(before, self._cover.after(after), part, around.alive)
-            node = self._node(part, Around(before, around.alive, around.bound))
+            node = self._node(part, Surroundings(before, around.alive, around.bound))
             nodes.append(node)
             if number and node.tokens:
                 # What stands before stays complete; the tokens are to be set only once.
@@ -234,7 +236,7 @@ class _FilterMachine:
         last = nodes[-1]
         if last.left_out is None:
             inside = frozenset(own).union(*(node.inside for node in nodes))
-            return Node(last.complete, None, inside, frozenset(tokens))
+            return FilterNode(last.complete, None, inside, frozenset(tokens))
         # Only the last part can be left out here (`needs_memory`): then the one before it counts.
         before_last = nodes[-2].complete if len(nodes) > 1 else last.complete
         needed = [_present(last.complete, last.left_out), [before_last]]
@@ -243,10 +245,10 @@ class _FilterMachine:
     def _joined(
         self,
         x: Filter,
-        nodes: list[Node],
+        nodes: list[FilterNode],
         enabling: list[list[State]],
         can_vanish: bool = True,
-    ) -> Node:
+    ) -> FilterNode:
         complete = self._growth.state(print_filter(x))
         self._growth.add(enabling, target=[complete])
         own = {complete}
@@ -258,7 +260,7 @@ class _FilterMachine:
             own.add(left_out)
         inside = frozenset(own).union(*(node.inside for node in nodes))
         tokens = frozenset().union(*(node.tokens for node in nodes))
-        return Node(complete, left_out, inside, tokens)
+        return FilterNode(complete, left_out, inside, tokens)
 
     def _left_out(self, name: str) -> State:
         state = self._growth.state(f"{name} left out")
@@ -267,7 +269,7 @@ class _FilterMachine:
 
     # --- long chains --------------------------------------------------------------------------
 
-    def _handing_on(self, parts: tuple[Filter, ...], around: Around) -> Node:
+    def _handing_on(self, parts: tuple[Filter, ...], around: Surroundings) -> FilterNode:
         """A chain in which a token goes from part to part, and what is behind it is cleared.
 
         What lies behind can be met again only later than it was, and no match gets better by that:
@@ -278,7 +280,7 @@ class _FilterMachine:
         tokens = [growth.state(f"part {n} of {count}") for n in range(1, count + 1)]
         marks, kept = self._marked_places(parts, around) if around.bound else ({}, [])
         nodes = [
-            self._node(part, Around(token, around.alive, bound=False))
+            self._node(part, Surroundings(token, around.alive, bound=False))
             for part, token in zip(parts, tokens, strict=True)
         ]
         for number in range(1, count):
@@ -289,11 +291,11 @@ class _FilterMachine:
             *(node.inside for node in [*nodes, *kept]), *marks.values()
         )
         first = {tokens[0]} | nodes[0].tokens | (kept[0].tokens if kept else frozenset())
-        return Node(nodes[-1].complete, None, inside, frozenset(first))
+        return FilterNode(nodes[-1].complete, None, inside, frozenset(first))
 
     def _marked_places(
-        self, parts: tuple[Filter, ...], around: Around
-    ) -> tuple[dict[int, frozenset[State]], list[Node]]:
+        self, parts: tuple[Filter, ...], around: Surroundings
+    ) -> tuple[dict[int, frozenset[State]], list[FilterNode]]:
         """Where the ports of a chain are bound: for each part what its beginning has to set."""
         kept = [self._node(parts[0], around)]
         marks: dict[int, frozenset[State]] = {}
@@ -308,18 +310,18 @@ class _FilterMachine:
             placed.add(part)
             mark = self._growth.state(f"from part {number + 1} of {len(parts)} on")
             self._cover.note(mark, covered, part, around.alive)
-            node = self._node(part, Around(mark, around.alive, bound=True))
+            node = self._node(part, Surroundings(mark, around.alive, bound=True))
             marks[number] = node.tokens | {mark}
             kept.append(node)
         return marks, kept
 
-    def _counted(self, x: Filter, body: Filter, count: int, around: Around) -> Node:
+    def _counted(self, x: Filter, body: Filter, count: int, around: Surroundings) -> FilterNode:
         """`x{n}`: one round after the other, counted; all places are those of the first round."""
         growth = self._growth
         kept = [self._node(body, around)] if around.bound else []
         begin = growth.state(f"next {print_filter(body)}")
         counter = Counter(growth, print_filter(x), count)
-        node = self._node(body, Around(begin, around.alive, bound=False))
+        node = self._node(body, Surroundings(begin, around.alive, bound=False))
         complete = growth.state(print_filter(x))
         own = node.inside | {begin} | counter.states
         growth.add([[node.complete], *counter.last], clear=own, target=[complete])
@@ -331,22 +333,24 @@ class _FilterMachine:
             )
         inside = own.union({complete}, *(each.inside for each in kept))
         tokens = (node.tokens | {begin} | counter.first).union(*(each.tokens for each in kept))
-        return Node(complete, None, inside, tokens)
+        return FilterNode(complete, None, inside, tokens)
 
     # --- labels -------------------------------------------------------------------------------
 
-    def _watches(self, x: Filter, around: Around) -> Iterator[tuple[str, Filter, Around]]:
+    def _watches(
+        self, x: Filter, around: Surroundings
+    ) -> Iterator[tuple[str, Filter, Surroundings]]:
         """Labels below the right side of a `;`, which are watched from the origin on."""
 
         def walk(
             x: Filter, right: bool, alive: tuple[str, ...]
-        ) -> Iterator[tuple[str, Filter, Around]]:
+        ) -> Iterator[tuple[str, Filter, Surroundings]]:
             match x:
                 case Labelled(label, body):
                     inner = (*alive, label) if label in self._alive else alive
                     if right:
                         states = tuple(self._alive[each] for each in inner)
-                        yield label, body, Around(self._origin, states, bound=False)
+                        yield label, body, Surroundings(self._origin, states, bound=False)
                     yield from walk(body, right, inner)
                 case Both(parts) | Either(parts):
                     for part in parts:
@@ -357,7 +361,7 @@ class _FilterMachine:
 
         yield from walk(x, around.before != self._origin, ())
 
-    def _watch(self, body: Filter, around: Around) -> Node:
+    def _watch(self, body: Filter, around: Surroundings) -> FilterNode:
         node = self._node(body, around)
         for label, alive in self._alive.items():
             if alive in around.alive:

@@ -38,7 +38,7 @@ def optimise(machine: Machine) -> Machine:
 
 
 def optimising(machine: Machine) -> Iterator[tuple[str, Machine]]:
-    """Each pass in its turn, and what it has left."""
+    """The name of each pass, in order, and the machine after it."""
     for _ in range(ROUNDS):
         before = machine
         for each in (drop_unreachable, drop_useless, inline_derived, merge_handovers):

@@ -16,8 +16,8 @@ from ensue.server.access.tokens import Tokens
 from ensue.server.api import console, status
 from ensue.server.api.description.openapi import openapi_document
 from ensue.server.api.requests import problems
-from ensue.server.api.requests.gate import Gate
-from ensue.server.api.requests.turns import Turns
+from ensue.server.api.requests.gate import RequestGate
+from ensue.server.api.requests.turns import QuestionTurns
 from ensue.server.api.v1 import (
     audit,
     channels,
@@ -101,11 +101,11 @@ def application(settings: Settings, hosted: Channels, gateway: Any = None) -> St
     app = Starlette(
         routes=routes(settings.server.console),
         exception_handlers=handlers,
-        middleware=[Middleware(Gate, settings=settings, tokens=tokens)],
+        middleware=[Middleware(RequestGate, settings=settings, tokens=tokens)],
     )
     app.state.channels = hosted
     app.state.retoken = retoken
     app.state.gateway = gateway
     app.state.is_ready = False
-    app.state.turns = Turns()
+    app.state.turns = QuestionTurns()
     return app

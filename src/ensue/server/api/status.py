@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.reading import principal_of
-from ensue.server.channels.hosting import Channel, Channels
+from ensue.server.channels.hosting import Channels, HostedChannel
 from ensue.server.station.figures import BUCKETS
 from ensue.server.station.station import Station
 
@@ -59,7 +59,7 @@ async def metrics(request: Request) -> Response:
     return Response(text, headers={"Content-Type": PROMETHEUS})
 
 
-def _metrics(channels: Sequence[Channel]) -> Iterator[str]:
+def _metrics(channels: Sequence[HostedChannel]) -> Iterator[str]:
     stations = {each.name: each.station for each in channels}
     counters: Mapping[str, tuple[str, str]] = {
         "events": ("events that were read by the rules and are kept", "events"),

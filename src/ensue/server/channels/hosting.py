@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from ensue.lang.diagnostics import did_you_mean
-from ensue.server.channels.linking import Link
+from ensue.server.channels.linking import StationLink
 from ensue.server.settings import Settings
 from ensue.server.settings.tables import MAIN
 from ensue.server.station.rules.libraries import Libraries, UnknownError
@@ -22,7 +22,7 @@ from ensue.server.station.station import Station
 from ensue.server.webhooks.sending import Webhooks
 
 
-class Channel:
+class HostedChannel:
     """One stream, and what is done with it."""
 
     def __init__(self, name: str, settings: Settings) -> None:
@@ -38,15 +38,15 @@ class Channels:
     """Made in an event loop; `open` before use, `start` to send, `close` at the end."""
 
     def __init__(self, settings: Settings) -> None:
-        self._channels: dict[str, Channel] = {}
+        self._channels: dict[str, HostedChannel] = {}
         self._settings = settings
         self._ending = AsyncExitStack()
-        self.links: list[Link] = []
+        self.links: list[StationLink] = []
 
     async def open(self) -> None:
         try:
             for name in self._settings.channel_names:
-                channel = Channel(name, self._settings.of_channel(name))
+                channel = HostedChannel(name, self._settings.of_channel(name))
                 self._channels[name] = channel
                 await channel.station.open()
                 self._ending.push_async_callback(channel.station.close)
@@ -62,7 +62,7 @@ class Channels:
         for channel in self:
             channel.webhooks.start()
         for each in self._settings.links:
-            link = Link(each, self[each.source].station, self[each.to].station)
+            link = StationLink(each, self[each.source].station, self[each.to].station)
             self.links.append(link)
             link.start()
 
@@ -74,16 +74,16 @@ class Channels:
         sending: list[Any] = [*self.links, *(each.webhooks for each in self)]
         await asyncio.gather(*(each.stop() for each in sending))
 
-    def __getitem__(self, name: str) -> Channel:
+    def __getitem__(self, name: str) -> HostedChannel:
         found = self._channels.get(name)
         if found is None:
             hint = did_you_mean(name, list(self._channels))
             raise UnknownError(f"there is no channel `{name[:100]}`; {hint}")
         return found
 
-    def __iter__(self) -> Iterator[Channel]:
+    def __iter__(self) -> Iterator[HostedChannel]:
         return iter(self._channels.values())
 
     @property
-    def main(self) -> Channel:
+    def main(self) -> HostedChannel:
         return self._channels[MAIN]

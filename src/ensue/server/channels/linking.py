@@ -16,9 +16,9 @@ import msgspec
 
 from ensue.errors import EnsueError
 from ensue.events.cloudevents import decode
-from ensue.server.settings.tables import LinkTable
-from ensue.server.station.entries import KINDS
-from ensue.server.station.feed import Delivery, GoneError, Wanted
+from ensue.server.settings.tables import ServerLinkTable
+from ensue.server.station.entries import KINDS, FeedDelivery
+from ensue.server.station.feed import GoneError, SubscriberWish
 from ensue.server.station.line import BusyError
 from ensue.server.station.station import Station
 from ensue.subscriptions import Filter
@@ -29,17 +29,17 @@ MOST_PUBLISHED: Final = 1_000
 
 
 class LinkState(msgspec.Struct):
-    """How a link does."""
+    """What a link has brought over, how far it has read, and what is wrong with it."""
 
     delivered: int = 0
     position: int = 0
     problem: str | None = None
 
 
-class Link:
+class StationLink:
     """One link between two stations that are open."""
 
-    def __init__(self, table: LinkTable, source: Station, target: Station) -> None:
+    def __init__(self, table: ServerLinkTable, source: Station, target: Station) -> None:
         self.table = table
         self.state = LinkState()
         self._source = source
@@ -74,7 +74,7 @@ class Link:
 
     async def _bring(self) -> None:
         table, source = self.table, self._source
-        wanted = Wanted(
+        wanted = SubscriberWish(
             frozenset(KINDS[each] for each in table.kinds),
             Filter.parse(table.where) if table.where else None,
             frozenset({table.library}) if table.library else None,
@@ -90,7 +90,7 @@ class Link:
             with contextlib.suppress(EnsueError):
                 await source.unsubscribe(subscriber)
 
-    async def _publish(self, found: list[Delivery]) -> None:
+    async def _publish(self, found: list[FeedDelivery]) -> None:
         events = [(decode(each.body), each.body) for each in found]
         while True:
             try:

@@ -56,12 +56,12 @@ class Demonstration:
     async def run(self) -> None:
         while True:
             await asyncio.sleep(self._random.expovariate(EVENTS_PER_SECOND))
-            made = [self._event() for _ in range(self._random.choice((1, 1, 1, 2)))]
+            invented = [self._event() for _ in range(self._random.choice((1, 1, 1, 2)))]
             # A server that is busy with real events leaves the made-up ones out.
             with contextlib.suppress(EnsueError):
                 await self._station.publish(
-                    [(event_of(dict(each)), msgspec.json.encode(each)) for each in made],
-                    200 * len(made),
+                    [(event_of(dict(each)), msgspec.json.encode(each)) for each in invented],
+                    200 * len(invented),
                 )
 
     def _event(self) -> dict[str, Any]:
@@ -84,7 +84,7 @@ class Demonstration:
             if self._random.random() < 0.03:
                 self._warming[van] = self._random.randint(3, 7)
         data = {"van": van, "celsius": round(self._celsius[van], 1)}
-        return self._made("Reading", f"sensors/{van}", data)
+        return self._cloud_event("Reading", f"sensors/{van}", data)
 
     def _door(self) -> dict[str, Any]:
         van = self._random.choice(VANS)
@@ -92,16 +92,16 @@ class Demonstration:
         # cause is the one from which its time runs.
         kind = "DoorClosed" if van in self._open else "DoorOpened"
         self._open ^= {van}
-        return self._made(kind, f"sensors/{van}", {"van": van})
+        return self._cloud_event(kind, f"sensors/{van}", {"van": van})
 
     def _login(self) -> dict[str, Any]:
         user = self._random.choices(USERS, (5, 3, 2, 2, 1, 1))[0]
         kind = self._random.choices(("Failed", "Done"), (3, 2))[0]
         inside = self._random.random() < 0.6
         address = f"10.0.0.{self._random.randint(2, 40)}" if inside else "203.0.113.9"
-        return self._made(kind, "office/gate", {"user": user, "address": address})
+        return self._cloud_event(kind, "office/gate", {"user": user, "address": address})
 
-    def _made(self, kind: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
+    def _cloud_event(self, kind: str, source: str, data: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
         return {
             "specversion": "1.0",

@@ -11,7 +11,6 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +22,16 @@ from ensue.errors import EnsueError, UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
 from ensue.server.settings import places
+from ensue.server.settings.settings import Settings, is_loopback, split_address
 from ensue.server.settings.tables import (
     ARRAYS,
     GATEWAY_TABLES,
     MAIN,
     TABLES,
-    ChannelTable,
-    HistoryTable,
-    LibraryTable,
-    LimitsTable,
-    LinkTable,
-    OntologyTable,
+    ServerLinkTable,
     ServerTable,
-    Table,
+    SettingsTable,
     TokenTable,
-    WebhooksTable,
 )
 from ensue.subscriptions import Filter
 
@@ -45,58 +39,6 @@ NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 """What a library, a token or a webhook may be called."""
 LARGEST_NUMBER = 10**12
 """More than any limit can mean, and far inside 64 bits."""
-LOOPBACK_NAMES = ("localhost",)
-
-
-@dataclass(frozen=True)
-class Settings:
-    """A file of settings as the server uses it. `folder` is where relative paths begin."""
-
-    server: ServerTable = field(default_factory=ServerTable)
-    history: HistoryTable = field(default_factory=HistoryTable)
-    ontology: OntologyTable = field(default_factory=OntologyTable)
-    limits: LimitsTable = field(default_factory=LimitsTable)
-    webhooks: WebhooksTable = field(default_factory=WebhooksTable)
-    libraries: Sequence[LibraryTable] = ()
-    tokens: Sequence[TokenTable] = ()
-    channels: Sequence[ChannelTable] = ()
-    links: Sequence[LinkTable] = ()
-    gateway: Mapping[str, Any] = field(default_factory=dict)
-    hosts_api: bool = True
-    """False for a file that only has the tables of a gateway."""
-    folder: Path = field(default_factory=Path)
-    where: str = "the defaults"
-
-    @property
-    def address(self) -> tuple[str, int]:
-        return split_address(self.server.listen)
-
-    @property
-    def lateness(self) -> int:
-        return duration_microseconds(self.server.lateness)
-
-    @property
-    def ahead(self) -> int:
-        return duration_microseconds(self.limits.ahead)
-
-    @property
-    def channel_names(self) -> list[str]:
-        return [MAIN, *(each.name for each in self.channels)]
-
-    def of_channel(self, name: str) -> Settings:
-        """The settings as one channel has them: its own stream, data folder and history."""
-        if name == MAIN:
-            return self
-        given = next(each for each in self.channels if each.name == name)
-        server = self.server
-        stream = msgspec.structs.replace(
-            server,
-            data=None if server.data is None else str(Path(server.data) / "channels" / name),
-            lateness=server.lateness if given.lateness is None else given.lateness,
-            clock=given.clock or server.clock,
-        )
-        history = HistoryTable(url=given.history, max_age=given.max_age, max_count=given.max_count)
-        return replace(self, server=stream, history=history)
 
 
 def read_settings(path: str | os.PathLike[str] | None) -> Settings:
@@ -113,11 +55,11 @@ def settings_of(tables: Mapping[str, Any], text: str, where: str, folder: Path) 
     if gateway and not tables.keys() & {*TABLES, *ARRAYS}:
         # A gateway alone: `ensue.federation` reads the file itself.
         return Settings(gateway=gateway, hosts_api=False, folder=folder, where=where)
-    reader = _Reader(places.lines_of(text), where)
+    reader = _SettingsReader(places.lines_of(text), where)
     return reader.settings(tables, folder)
 
 
-class _Reader:
+class _SettingsReader:
     """Reads tables and collects problems, each with its line."""
 
     def __init__(self, lines: dict[places.Path, int], where: str) -> None:
@@ -132,7 +74,7 @@ class _Reader:
         read = {name: self._table(tables, name) for name in TABLES}
         arrays = {name: list(self._array(tables, name)) for name in ARRAYS}
         gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
-        made = Settings(
+        settings = Settings(
             **read,
             libraries=arrays["library"],
             tokens=arrays["token"],
@@ -142,11 +84,11 @@ class _Reader:
             folder=folder,
             where=self._where,
         )
-        self._check(made)
+        self._check(settings)
         lines = self._told() + self._gateway_problems(gateway)
         if lines:
             raise UsageError("\n".join(lines))
-        return made
+        return settings
 
     def _gateway_problems(self, gateway: Mapping[str, Any]) -> list[str]:
         """What `ensue.federation` finds in its tables."""
@@ -178,11 +120,13 @@ class _Reader:
             if not isinstance(each, dict):
                 self._problem((name,), f"`{name}` has tables in it: write `[[{name}]]` for each")
                 continue
-            made = self._struct(ARRAYS[name], each, (name, number))
-            if made is not None:
-                yield made
+            table = self._struct(ARRAYS[name], each, (name, number))
+            if table is not None:
+                yield table
 
-    def _struct(self, kind: type[Table], given: Mapping[str, Any], path: places.Path) -> Any:
+    def _struct(
+        self, kind: type[SettingsTable], given: Mapping[str, Any], path: places.Path
+    ) -> Any:
         fields = {each.encode_name: each for each in msgspec.structs.fields(kind)}
         values: dict[str, Any] = {}
         is_whole = True
@@ -222,37 +166,37 @@ class _Reader:
 
     # --- what values mean -----------------------------------------------------------------------
 
-    def _check(self, made: Settings) -> None:
-        self._check_address(made)
-        self._check_durations(made)
-        for name, value in msgspec.structs.asdict(made.limits).items():
+    def _check(self, settings: Settings) -> None:
+        self._check_address(settings)
+        self._check_durations(settings)
+        for name, value in msgspec.structs.asdict(settings.limits).items():
             self._check_number(value, ("limits", name))
-        self._check_number(made.history.max_count, ("history", "max_count"))
-        for number, library in enumerate(made.libraries):
+        self._check_number(settings.history.max_count, ("history", "max_count"))
+        for number, library in enumerate(settings.libraries):
             self._check_name(library.name, ("library", number, "name"))
-            if not (made.folder / library.file).is_file():
+            if not (settings.folder / library.file).is_file():
                 path = ("library", number, "file")
-                self._problem(path, f"there is no file `{made.folder / library.file}`")
-            self._check_channel(made, library.channel, ("library", number, "channel"))
-        named = [f"{each.channel}/{each.name}" for each in made.libraries]
+                self._problem(path, f"there is no file `{settings.folder / library.file}`")
+            self._check_channel(settings, library.channel, ("library", number, "channel"))
+        named = [f"{each.channel}/{each.name}" for each in settings.libraries]
         self._check_unique("library", named)
-        self._check_channels(made)
-        for number, token in enumerate(made.tokens):
+        self._check_channels(settings)
+        for number, token in enumerate(settings.tokens):
             self._check_token(token, number)
-        self._check_unique("token", [each.name for each in made.tokens])
-        for number, file in enumerate(made.ontology.files):
-            if not (made.folder / file).is_file():
+        self._check_unique("token", [each.name for each in settings.tokens])
+        for number, file in enumerate(settings.ontology.files):
+            if not (settings.folder / file).is_file():
                 self._problem(
                     ("ontology", "files"), f"there is no file `{file}` (number {number + 1})"
                 )
-        for each in made.webhooks.networks:
+        for each in settings.webhooks.networks:
             try:
                 ipaddress.ip_network(each)
             except ValueError as error:
                 self._problem(("webhooks", "networks"), f"`{each}` is no network: {error}")
 
-    def _check_address(self, made: Settings) -> None:
-        server = made.server
+    def _check_address(self, settings: Settings) -> None:
+        server = settings.server
         path = ("server", "listen")
         try:
             host, _ = split_address(server.listen)
@@ -261,16 +205,16 @@ class _Reader:
             return
         for name in ("certificate", "key"):
             file = getattr(server, name)
-            if file is not None and not (made.folder / file).is_file():
+            if file is not None and not (settings.folder / file).is_file():
                 self._problem(
-                    ("server", name), f"`{name}`: there is no file `{made.folder / file}`"
+                    ("server", name), f"`{name}`: there is no file `{settings.folder / file}`"
                 )
         if (server.certificate is None) != (server.key is None):
             given = "certificate" if server.certificate else "key"
             self._problem(("server", given), "`certificate` and `key` go together: give both")
-        if is_loopback(host) or server.open or not made.hosts_api:
+        if is_loopback(host) or server.open or not settings.hosts_api:
             return
-        if not made.tokens:
+        if not settings.tokens:
             self._problem(
                 path,
                 f"`{server.listen}` can be reached from other machines, and there is no"
@@ -283,11 +227,11 @@ class _Reader:
                 " on the way: give `certificate` and `key`, or write `open = true` behind a proxy",
             )
 
-    def _check_durations(self, made: Settings) -> None:
+    def _check_durations(self, settings: Settings) -> None:
         texts = {
-            ("server", "lateness"): made.server.lateness,
-            ("limits", "ahead"): made.limits.ahead,
-            ("history", "max_age"): made.history.max_age,
+            ("server", "lateness"): settings.server.lateness,
+            ("limits", "ahead"): settings.limits.ahead,
+            ("history", "max_age"): settings.history.max_age,
         }
         for path, text in texts.items():
             self._check_duration(text, path)
@@ -307,25 +251,25 @@ class _Reader:
         except (ValueError, EnsueError) as error:
             self._problem(path, f"`{path[-1]}`: {error}")
 
-    def _check_channel(self, made: Settings, name: str, path: places.Path) -> None:
-        if name not in made.channel_names:
-            hint = did_you_mean(name, made.channel_names)
+    def _check_channel(self, settings: Settings, name: str, path: places.Path) -> None:
+        if name not in settings.channel_names:
+            hint = did_you_mean(name, settings.channel_names)
             self._problem(path, f"there is no channel `{name}`; {hint}")
 
-    def _check_channels(self, made: Settings) -> None:
-        for number, channel in enumerate(made.channels):
+    def _check_channels(self, settings: Settings) -> None:
+        for number, channel in enumerate(settings.channels):
             self._check_name(channel.name, ("channel", number, "name"))
             for key in ("lateness", "max_age"):
                 text = getattr(channel, key)
                 self._check_duration(text, ("channel", number, key))
             self._check_number(channel.max_count, ("channel", number, "max_count"))
-        self._check_unique("channel", [each.name for each in made.channels])
-        if any(each.name == MAIN for each in made.channels):
+        self._check_unique("channel", [each.name for each in settings.channels])
+        if any(each.name == MAIN for each in settings.channels):
             self._problem(("channel",), f"every server has a channel `{MAIN}`: leave it out")
         reached: dict[str, set[str]] = {}
-        for number, link in enumerate(made.links):
-            self._check_channel(made, link.source, ("link", number, "from"))
-            self._check_channel(made, link.to, ("link", number, "to"))
+        for number, link in enumerate(settings.links):
+            self._check_channel(settings, link.source, ("link", number, "from"))
+            self._check_channel(settings, link.to, ("link", number, "to"))
             self._check_filter(link, ("link", number, "where"))
             reached.setdefault(link.source, set()).add(link.to)
         for name in reached:
@@ -336,7 +280,7 @@ class _Reader:
                     " for ever: take one of them out",
                 )
 
-    def _check_filter(self, link: LinkTable, path: places.Path) -> None:
+    def _check_filter(self, link: ServerLinkTable, path: places.Path) -> None:
         try:
             _ = None if link.where is None else Filter.parse(link.where)
         except EnsueError as error:
@@ -390,25 +334,7 @@ def _behind(name: str, reached: Mapping[str, set[str]]) -> set[str]:
     return found
 
 
-def split_address(text: str) -> tuple[str, int]:
-    """Host and port of `127.0.0.1:8420` or `[::1]:8420`. Raises `UsageError`."""
-    host, colon, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65535:
-        raise UsageError(f"`{text}` is no address: write a host and a port, as `127.0.0.1:8420`")
-    return host, int(port)
-
-
-def is_loopback(host: str) -> bool:
-    if host in LOOPBACK_NAMES:
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-def _has_required(kind: type[Table]) -> bool:
+def _has_required(kind: type[SettingsTable]) -> bool:
     return any(each.required for each in msgspec.structs.fields(kind))
 
 

@@ -17,11 +17,11 @@ MAIN = "main"
 """The channel that every server has."""
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class SettingsTable(msgspec.Struct, frozen=True, kw_only=True):
     """One table of the file."""
 
 
-class ServerTable(Table, frozen=True, kw_only=True):
+class ServerTable(SettingsTable, frozen=True, kw_only=True):
     """`hosts` are names, beside the address itself, under which the server may be called.
 
     `lateness` and `clock` are of the stream: how far events may come out of order, and whether the
@@ -40,17 +40,17 @@ class ServerTable(Table, frozen=True, kw_only=True):
     clock: Literal["wall", "events"] = "wall"
 
 
-class HistoryTable(Table, frozen=True, kw_only=True):
+class HistoryTable(SettingsTable, frozen=True, kw_only=True):
     url: str | None = None
     max_age: str | None = None
     max_count: int | None = None
 
 
-class OntologyTable(Table, frozen=True, kw_only=True):
+class OntologyTable(SettingsTable, frozen=True, kw_only=True):
     files: list[str] = []
 
 
-class LimitsTable(Table, frozen=True, kw_only=True):
+class LimitsTable(SettingsTable, frozen=True, kw_only=True):
     """Every bound of the server, by name; a refusal names the one that was met."""
 
     body_bytes: int = 16 * 1024 * 1024
@@ -78,14 +78,14 @@ class LimitsTable(Table, frozen=True, kw_only=True):
     ahead: str = "1 h"
 
 
-class LibraryTable(Table, frozen=True, kw_only=True):
+class LibraryTable(SettingsTable, frozen=True, kw_only=True):
     name: str
     file: str
     enabled: bool = True
     channel: str = MAIN
 
 
-class ChannelTable(Table, frozen=True, kw_only=True):
+class ServerChannelTable(SettingsTable, frozen=True, kw_only=True):
     """A channel beside `main`. What it does not say of its stream is as in `[server]`."""
 
     name: str
@@ -96,7 +96,7 @@ class ChannelTable(Table, frozen=True, kw_only=True):
     max_count: int | None = None
 
 
-class LinkTable(Table, frozen=True, kw_only=True):
+class ServerLinkTable(SettingsTable, frozen=True, kw_only=True):
     """What one channel publishes of another: entries of `kinds` that match `where`."""
 
     source: str = msgspec.field(name="from")
@@ -106,7 +106,7 @@ class LinkTable(Table, frozen=True, kw_only=True):
     library: str | None = None
 
 
-class TokenTable(Table, frozen=True, kw_only=True):
+class TokenTable(SettingsTable, frozen=True, kw_only=True):
     """`secret` is the token itself, by reference, or `sha256` its digest in hexadecimal digits.
 
     `subjects` are patterns of event types (of libraries, for `rules`); `deny` wins over them.
@@ -123,24 +123,24 @@ class TokenTable(Table, frozen=True, kw_only=True):
     events_per_second: int | None = None
 
 
-class WebhooksTable(Table, frozen=True, kw_only=True):
+class WebhooksTable(SettingsTable, frozen=True, kw_only=True):
     """Networks that webhooks may lead to beside public addresses, such as `10.0.0.0/8`."""
 
     networks: list[str] = []
 
 
-TABLES: dict[str, type[Table]] = {
+TABLES: dict[str, type[SettingsTable]] = {
     "server": ServerTable,
     "history": HistoryTable,
     "ontology": OntologyTable,
     "limits": LimitsTable,
     "webhooks": WebhooksTable,
 }
-ARRAYS: dict[str, type[Table]] = {
+ARRAYS: dict[str, type[SettingsTable]] = {
     "library": LibraryTable,
     "token": TokenTable,
-    "channel": ChannelTable,
-    "link": LinkTable,
+    "channel": ServerChannelTable,
+    "link": ServerLinkTable,
 }
 GATEWAY_TABLES = ("gateway", "service", "subscribe", "map", "site")
 """Tables of a gateway, which `ensue.federation` reads itself."""

@@ -8,7 +8,7 @@ follow from them, and are kept so that nothing has to be worked out twice.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -32,7 +32,7 @@ KINDS: Final = {name: kind for kind, name in KIND_NAMES.items()}
 # that the garbage collector need not look at them.
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False, array_like=True):
+class JournalEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One row of the journal. `body` is the event as JSON; of a `TIME`, its microseconds as text.
 
     An output also has the library and the correlation that it comes from, its key and its id. A
@@ -54,7 +54,7 @@ class Live(msgspec.Struct, frozen=True, gc=False):
     A `TIME` has no event.
     """
 
-    entry: Entry
+    entry: JournalEntry
     event: Event | None
     matched: tuple[int, ...] = ()
 
@@ -62,3 +62,12 @@ class Live(msgspec.Struct, frozen=True, gc=False):
 def weight_of(live: Sequence[Live]) -> int:
     """How much entries count where they wait: one each, and one more for each 4 KiB."""
     return len(live) + sum([len(each.entry.body) >> 12 for each in live])
+
+
+class FeedDelivery(NamedTuple):
+    """An entry for a subscriber. A subscriber that names `id` later goes on behind this entry."""
+
+    id: str
+    kind: str
+    library: str | None
+    body: bytes

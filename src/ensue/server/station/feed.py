@@ -5,41 +5,41 @@ journal; once it has come up, it waits in an index of filters, and entries are h
 are written. Its queue is bounded: one that reads too slowly falls back to the journal, and so
 loses nothing and holds no memory. All of this runs in the event loop of the server.
 
-What a subscriber wants is a `Wanted`: kinds of entries, a filter, a library that the server runs,
-or a private library, which reads the events from a number on and whose outputs it is given.
+What a subscriber wants is a `SubscriberWish`: kinds of entries, a filter, a library that the server
+runs, or a private library, which reads the events from a number on and whose outputs it is given.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
-from typing import Final, NamedTuple
+from typing import Final
 
-from ensue.engine.run import Run
-from ensue.errors import EventError, LimitError, UsageError
-from ensue.events.cloudevents import decode, encode
+from ensue.errors import UsageError
+from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
-from ensue.server.station.entries import EVENT, KIND_NAMES, TIME, Entry, Live, weight_of
-from ensue.server.station.record.journal import Journal
-from ensue.server.station.rules.fullness import Fullness
+from ensue.server.station.entries import (
+    KIND_NAMES,
+    FeedDelivery,
+    JournalEntry,
+    Live,
+    weight_of,
+)
+from ensue.server.station.private_run import Allows, PrivateRun
+from ensue.server.station.record.journal import ServerJournal
 from ensue.subscriptions import Filter, Index
 from ensue.subscriptions.concepts import terms_in
 
 CHUNK: Final = 250
 """Entries that are matched before others have their turn in the event loop."""
-OUTPUTS_AT_ONCE: Final = 500
-"""Outputs of a private library that are made before others have their turn."""
 WAITING_BYTES: Final = 4 * 1024 * 1024
 """Bytes that wait for one subscriber; one delivery is always taken."""
-
-Allows = Callable[[Event], bool]
 
 
 def asks_of_history(filter_: Filter) -> bool:
@@ -48,7 +48,7 @@ def asks_of_history(filter_: Filter) -> bool:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SubscriberWish:
     """What a subscriber wants. `allows` says of each event whether it may have it."""
 
     kinds: frozenset[int]
@@ -63,7 +63,7 @@ class Wanted:
         """Whether the filter asks the history, and so is asked by the line."""
         return self.filter is not None and asks_of_history(self.filter)
 
-    def admits(self, entry: Entry) -> bool:
+    def admits(self, entry: JournalEntry) -> bool:
         """Whether the kind and the origin of an entry are wanted; its event is asked apart."""
         if entry.kind not in self.kinds:
             return False
@@ -72,27 +72,18 @@ class Wanted:
         return self.correlations is None or entry.correlation in self.correlations
 
 
-class Delivery(NamedTuple):
-    """An entry for a subscriber. A subscriber that names `id` later goes on behind this entry."""
-
-    id: str
-    kind: str
-    library: str | None
-    body: bytes
-
-
 class Subscriber:
     """One subscriber. Iterate over `batches` for what it is given."""
 
-    def __init__(self, feed: Feed, number: int, wanted: Wanted, after: int) -> None:
+    def __init__(self, feed: Feed, number: int, wanted: SubscriberWish, after: int) -> None:
         self._feed = feed
         self.number = number
         self.wanted = wanted
-        self._begun = self.position = after
+        self._first = self.position = after
         self.live_from = 0
         """A temporal subscription is asked of each event by the line from this entry on."""
         self.is_live = False
-        self._queue: deque[Delivery] = deque()
+        self._queue: deque[FeedDelivery] = deque()
         self._queued_bytes = 0
         self._ready = asyncio.Event()
         self._closed = False
@@ -104,7 +95,7 @@ class Subscriber:
             else None
         )
 
-    async def batches(self, patience: float | None = None) -> AsyncIterator[list[Delivery]]:
+    async def batches(self, patience: float | None = None) -> AsyncIterator[list[FeedDelivery]]:
         """What it is given, as it comes; ends when it is closed.
 
         With `patience`, there is an empty list whenever nothing came for so many seconds.
@@ -117,7 +108,7 @@ class Subscriber:
                 self._feed.count(len(found))
                 yield found
 
-    async def _live(self) -> list[Delivery]:
+    async def _live(self) -> list[FeedDelivery]:
         await self._wait()
         found = list(self._queue)
         self._clear()
@@ -127,7 +118,7 @@ class Subscriber:
         self._queue.clear()
         self._queued_bytes = 0
 
-    async def _catch_up(self) -> list[Delivery]:
+    async def _catch_up(self) -> list[FeedDelivery]:
         """The next page of the journal; once there is none, the subscriber goes live."""
         feed = self._feed
         if self.private is not None and (left := self.private.some()):
@@ -142,7 +133,7 @@ class Subscriber:
         if self.position < feed.floor:
             raise GoneError(self.position, feed.floor)
         entries = await asyncio.to_thread(feed.journal.page, self.position, feed.head)
-        found: list[Delivery] = []
+        found: list[FeedDelivery] = []
         for place, entry in enumerate(entries):
             found += self._taken(entry)
             if self.private is not None and self.private.has_more:
@@ -153,7 +144,7 @@ class Subscriber:
         self.position = entries[-1].seq if entries else feed.head
         return found
 
-    def _taken(self, entry: Entry) -> list[Delivery]:
+    def _taken(self, entry: JournalEntry) -> list[FeedDelivery]:
         """What this subscriber is given of one entry of the journal."""
         if self.private is not None:
             return self.private.read(entry)
@@ -168,7 +159,7 @@ class Subscriber:
                 return []
         return [delivery_of(entry)]
 
-    def give(self, deliveries: list[Delivery], seq: int) -> None:
+    def give(self, deliveries: list[FeedDelivery], seq: int) -> None:
         """Hand over what was just written; one that is too slow goes back to the journal."""
         size = self._queued_bytes + sum(len(each.body) for each in deliveries)
         has_room = size <= WAITING_BYTES or (not self._queue and len(deliveries) == 1)
@@ -195,7 +186,7 @@ class Subscriber:
     @property
     def first_id(self) -> str:
         """The id from which it goes on if it is given nothing."""
-        return str(self._begun) if self.private is None else self.private.first_id
+        return str(self._first) if self.private is None else self.private.first_id
 
     @property
     def passed(self) -> int:
@@ -214,8 +205,8 @@ class Subscriber:
         self._ready.set()
 
 
-def delivery_of(entry: Entry) -> Delivery:
-    return Delivery(str(entry.seq), KIND_NAMES[entry.kind], entry.library, entry.body)
+def delivery_of(entry: JournalEntry) -> FeedDelivery:
+    return FeedDelivery(str(entry.seq), KIND_NAMES[entry.kind], entry.library, entry.body)
 
 
 class GoneError(UsageError):
@@ -229,78 +220,12 @@ class GoneError(UsageError):
         )
 
 
-class PrivateRun:
-    """A library that runs for one subscriber, from an entry on.
-
-    The id of an output holds the entry behind which the run began, so that the run can be repeated
-    from there, up to the output that was given last: `begin.seq.number`.
-    """
-
-    def __init__(self, library: Library, begin: int, allows: Allows | None, most_keys: int) -> None:
-        self._run: Run = library.start()
-        self._fullness = Fullness(self._run, library)
-        self._most_keys = most_keys
-        self._begin = begin
-        self._allows = allows
-        self._left: Iterator[Event] | None = None
-        self._seq = self._number = 0
-        self.given_until: tuple[int, int] = (0, 0)
-
-    @property
-    def first_id(self) -> str:
-        """The id of what was given before, or of where the run began."""
-        parts = (self._begin, *(each for each in self.given_until if self.given_until != (0, 0)))
-        return ".".join(map(str, parts))
-
-    @property
-    def has_more(self) -> bool:
-        """Whether outputs of the last entry are still to be taken: a clock may jump far."""
-        return self._left is not None
-
-    def read(self, entry: Entry) -> list[Delivery]:
-        """Outputs of an entry, or the first of them; the others are had from `some`."""
-        if entry.kind == EVENT:
-            event = decode(entry.body)
-            if self._allows is not None and not self._allows(event):
-                return []
-            if self._fullness.full_rule(event, self._most_keys) is not None:
-                raise LimitError(
-                    "keys", self._most_keys + 1, self._most_keys, "keys of one rule",
-                    "give the rules a window, or have them run by the server",
-                )  # fmt: skip
-            try:
-                self._left = self._run.push_iter(event)
-            except EventError:
-                return []
-        elif entry.kind == TIME and entry.library is None:
-            self._left = self._run.advance_iter(int(entry.body))
-        else:
-            return []
-        self._run.late = []
-        self._seq, self._number = entry.seq, 0
-        return self.some()
-
-    def some(self) -> list[Delivery]:
-        """Outputs of the last entry that are left, so many at a time."""
-        found: list[Delivery] = []
-        while self._left is not None and not found:
-            outputs = list(islice(self._left, OUTPUTS_AT_ONCE))
-            if len(outputs) < OUTPUTS_AT_ONCE:
-                self._left = None
-            for output in outputs:
-                self._number += 1
-                if (self._seq, self._number) > self.given_until:
-                    identity = f"{self._begin}.{self._seq}.{self._number}"
-                    found.append(Delivery(identity, "output", None, encode(output)))
-        return found
-
-
 class Feed:
     """`head` is the last entry that was handed out, `floor` the last that is gone."""
 
     def __init__(
         self,
-        journal: Journal,
+        journal: ServerJournal,
         history: History,
         most_waiting: int,
         most_keys: int,
@@ -326,12 +251,12 @@ class Feed:
 
     # --- subscribers ----------------------------------------------------------------------------
 
-    def add(self, wanted: Wanted, after: int | None = None) -> Subscriber:
+    def add(self, wanted: SubscriberWish, after: int | None = None) -> Subscriber:
         """A subscriber behind a number; without one, from now on."""
         self._numbers += 1
-        made = Subscriber(self, self._numbers, wanted, self.head if after is None else after)
-        self.subscribers[made.number] = made
-        return made
+        subscriber = Subscriber(self, self._numbers, wanted, self.head if after is None else after)
+        self.subscribers[subscriber.number] = subscriber
+        return subscriber
 
     def remove(self, subscriber: Subscriber) -> None:
         self.subscribers.pop(subscriber.number, None)
@@ -388,7 +313,7 @@ class Feed:
                     await asyncio.sleep(0)
 
     def _hand_out(self, live: list[Live]) -> None:
-        given: dict[int, list[Delivery]] = {}
+        given: dict[int, list[FeedDelivery]] = {}
         if self._live:
             for each in live:
                 if each.event is not None:
@@ -402,17 +327,17 @@ class Feed:
 
     def _match(
         self,
-        entry: Entry,
+        entry: JournalEntry,
         event: Event,
         matched: tuple[int, ...],
-        given: dict[int, list[Delivery]],
+        given: dict[int, list[FeedDelivery]],
     ) -> None:
         numbers = [*self._unfiltered]
         if matched:
             numbers += [each for each in matched if each in self._temporal]
         if len(self._index):
             numbers += self._index.match(event)
-        delivery: Delivery | None = None
+        delivery: FeedDelivery | None = None
         for number in numbers:
             wanted = self._live[number].wanted
             if wanted.admits(entry):

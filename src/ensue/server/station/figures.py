@@ -37,7 +37,7 @@ class Sample(msgspec.Struct, frozen=True):
     p99_ms: float | None
 
 
-class Figures:
+class StationFigures:
     def __init__(self) -> None:
         self._lock = Lock()
         self.started = time.time()
@@ -64,11 +64,11 @@ class Figures:
     def sample(
         self, waiting: int, subscribers: int, lag: int, rules: dict[tuple[str, str], int]
     ) -> Sample:
-        """Close a second."""
+        """Close the present second, and start counting the next."""
         with self._lock:
             now = (self.events, self.outputs, self.delivered)
             events, outputs, delivered = (a - b for a, b in zip(now, self._before, strict=True))
-            made = Sample(
+            second = Sample(
                 time.time(),
                 events,
                 outputs,
@@ -81,9 +81,9 @@ class Figures:
             )
             self._before = now
             self._fine = [0] * (len(FINE) + 1)
-        self.samples.append(made)
+        self.samples.append(second)
         self.rule_counts.append(rules)
-        return made
+        return second
 
     def rate(self, rule: tuple[str, str]) -> float:
         """Outputs a second of a rule, over the last minute."""

@@ -21,8 +21,8 @@ from ensue.errors import EnsueError, EventError, HistoryError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.server.station.entries import EVENT, Entry
-from ensue.server.station.record.journal import Journal
+from ensue.server.station.entries import EVENT, JournalEntry
+from ensue.server.station.record.journal import ServerJournal
 
 BATCH: Final = 16_000
 """Events of one transaction: a little fewer than `History.add_read` puts into one."""
@@ -36,7 +36,7 @@ MOST_HELD_BYTES: Final = 64 * 1024 * 1024
 """As many bytes of JSON, at most."""
 
 
-class Written(NamedTuple):
+class WrittenEntries(NamedTuple):
     """Entries of the journal from `first` to `last`: the events among them, of `size` bytes."""
 
     first: int
@@ -48,7 +48,7 @@ class Written(NamedTuple):
 class Indexer:
     """`wake` is called by the line after each commit; `catch_up` waits for a number."""
 
-    def __init__(self, journal: Journal, history: History, indexed: int) -> None:
+    def __init__(self, journal: ServerJournal, history: History, indexed: int) -> None:
         self._journal = journal
         self._history = history
         self._changed = threading.Condition()
@@ -56,7 +56,7 @@ class Indexer:
         self._ends = False
         self._rests = False
         self._asked = 0
-        self._held: deque[Written] = deque()
+        self._held: deque[WrittenEntries] = deque()
         self._held_events = self._held_bytes = 0
         self.problem: str | None = None
         self.refused = 0
@@ -81,7 +81,7 @@ class Indexer:
         """Fill the history up to a number, in the thread that asks: before `start`."""
         self._fill(self.indexed, seq)
 
-    def wake(self, seq: int, written: Written | None = None) -> None:
+    def wake(self, seq: int, written: WrittenEntries | None = None) -> None:
         """The journal holds entries up to a number; `written` are the latest of them.
 
         Events that are at hand need not be read from the journal again. Only so many are held: what
@@ -93,7 +93,7 @@ class Indexer:
                 self._held_events += len(written.events)
                 self._held_bytes += written.size
                 while self._held_events > MOST_HELD or self._held_bytes > MOST_HELD_BYTES:
-                    self._let_go()
+                    self._take_held()
             is_first = self._goal <= self.indexed
             self._goal = max(self._goal, seq)
             if is_first or self._is_due:
@@ -192,28 +192,28 @@ class Indexer:
                     self.processor_seconds = time.thread_time()
                 self._changed.notify_all()
 
-    def _next_held(self, begin: int) -> Written | None:
+    def _next_held(self, begin: int) -> WrittenEntries | None:
         """The events behind a number, if they are at hand, with all that follow them."""
         with self._changed:
             while self._held and self._held[0].first <= begin:
-                self._let_go()
+                self._take_held()
             if not self._held or self._held[0].first != begin + 1:
                 return None
             last, events = begin, list[Event]()
             while self._held and self._held[0].first == last + 1:
                 if events and len(events) + len(self._held[0].events) > BATCH:
                     break
-                found = self._let_go()
+                found = self._take_held()
                 events += found.events
                 last = found.last
-            return Written(begin + 1, last, events)
+            return WrittenEntries(begin + 1, last, events)
 
-    def _let_go(self) -> Written:
+    def _take_held(self) -> WrittenEntries:
         found = self._held.popleft()
         self._held_events -= len(found.events)
         self._held_bytes -= found.size
         return found
 
 
-def events_in(rows: Sequence[Entry]) -> list[Event]:
+def events_in(rows: Sequence[JournalEntry]) -> list[Event]:
     return [decode(row.body) for row in rows if row.kind == EVENT]

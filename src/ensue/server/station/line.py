@@ -26,10 +26,19 @@ from typing import Any, Final, Protocol
 from ensue.errors import EnsueError, EventError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.server.station.entries import EVENT, LATE, OUTPUT, TIME, UNREAD, Entry, Live, weight_of
-from ensue.server.station.figures import Figures
+from ensue.server.station.entries import (
+    EVENT,
+    LATE,
+    OUTPUT,
+    TIME,
+    UNREAD,
+    JournalEntry,
+    Live,
+    weight_of,
+)
+from ensue.server.station.figures import StationFigures
 from ensue.server.station.indexing import Indexer
-from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.record.registry import Registry, Saved
 from ensue.server.station.rules.hosted import Hosted
 
@@ -56,7 +65,7 @@ class BusyError(EnsueError):
         return f"{self.what}; try again in {self.seconds} s"
 
 
-class Publication:
+class PublishedBatch:
     """Events that were published together, each with its JSON, and the future of their caller."""
 
     __slots__ = ("duplicates", "events", "future", "last", "since", "size", "unread")
@@ -64,14 +73,14 @@ class Publication:
     def __init__(self, events: Sequence[tuple[Event, bytes]], size: int) -> None:
         self.events = events
         self.size = size
-        self.future: Future[Publication] = Future()
+        self.future: Future[PublishedBatch] = Future()
         self.since = time.perf_counter()
         self.last = 0
         self.duplicates = 0
         self.unread: list[tuple[int, str, tuple[str, ...]]] = []
 
 
-class Call:
+class LineCall:
     """A function that the line calls between two transactions."""
 
     __slots__ = ("function", "future")
@@ -81,13 +90,13 @@ class Call:
         self.future: Future[Any] = Future()
 
 
-class Owner(Protocol):
+class LineOwner(Protocol):
     """What the line works on; a `Station`."""
 
-    journal: Journal
+    journal: ServerJournal
     registry: Registry
     indexer: Indexer
-    figures: Figures
+    figures: StationFigures
     hosted: dict[str, Hosted]
     seq: int
     most_keys: int
@@ -121,11 +130,11 @@ class Owner(Protocol):
 
 
 class Line:
-    def __init__(self, owner: Owner, waiting_events: int, waiting_bytes: int) -> None:
+    def __init__(self, owner: LineOwner, waiting_events: int, waiting_bytes: int) -> None:
         self._owner = owner
         self._most_events = waiting_events
         self._most_bytes = waiting_bytes
-        self._jobs: deque[Publication | Call] = deque()
+        self._jobs: deque[PublishedBatch | LineCall] = deque()
         self._changed = threading.Condition()
         self.waiting_events = self.waiting_bytes = 0
         self.backlog = 0
@@ -146,7 +155,7 @@ class Line:
         if self._thread.is_alive():
             self._thread.join()
 
-    def publish(self, publication: Publication) -> None:
+    def publish(self, publication: PublishedBatch) -> None:
         """Take a publication, or raise `BusyError`."""
         count = len(publication.events)
         with self._changed:
@@ -167,7 +176,7 @@ class Line:
 
     def call(self, function: Callable[[], Any]) -> Future[Any]:
         """Have a function called by the line, and give its result."""
-        call = Call(function)
+        call = LineCall(function)
         with self._changed:
             self._refuse_after_end()
             self._jobs.append(call)
@@ -175,7 +184,7 @@ class Line:
         return call.future
 
     def delivered(self, count: int) -> None:
-        """The feed has taken entries of that weight."""
+        """Note that the feed has taken entries of weight `count` (`weight_of`)."""
         with self._changed:
             has_waited = self.backlog >= BACKLOG_EVENTS
             self.backlog -= count
@@ -195,23 +204,23 @@ class Line:
 
     def _work(self) -> None:
         while True:
-            jobs: list[Publication | Call] | None = []
+            jobs: list[PublishedBatch | LineCall] | None = []
             try:
                 jobs = self._next_jobs()
                 if jobs is None:
                     return
                 if not jobs:
                     self._tick()
-                elif isinstance(jobs[0], Call):
+                elif isinstance(jobs[0], LineCall):
                     self._answer(jobs[0])
                 else:
-                    self._read([each for each in jobs if isinstance(each, Publication)])
+                    self._read([each for each in jobs if isinstance(each, PublishedBatch)])
                 self._owner.rest()
             except Exception as error:
                 self._fail(jobs or [], error)
                 time.sleep(0.05)
 
-    def _next_jobs(self) -> list[Publication | Call] | None:
+    def _next_jobs(self) -> list[PublishedBatch | LineCall] | None:
         """What is done next: one call, or publications; nothing when a timer is due."""
         with self._changed:
             while True:
@@ -228,15 +237,15 @@ class Line:
                     return []
                 self._changed.wait(min(max(seconds, 0.01), 3600.0))
 
-    def _take(self) -> list[Publication | Call]:
+    def _take(self) -> list[PublishedBatch | LineCall]:
         first = self._jobs.popleft()
-        if isinstance(first, Call):
+        if isinstance(first, LineCall):
             return [first]
-        taken: list[Publication | Call] = [first]
+        taken: list[PublishedBatch | LineCall] = [first]
         count, size = len(first.events), first.size
         while self._jobs and count < GROUP_EVENTS and size < GROUP_BYTES:
             following = self._jobs[0]
-            if isinstance(following, Call):
+            if isinstance(following, LineCall):
                 break
             self._jobs.popleft()
             taken.append(following)
@@ -246,7 +255,7 @@ class Line:
         self.waiting_bytes -= size
         return taken
 
-    def _answer(self, call: Call) -> None:
+    def _answer(self, call: LineCall) -> None:
         try:
             result = call.function()
         except Exception as error:
@@ -256,7 +265,7 @@ class Line:
 
     # --- reading events -------------------------------------------------------------------------
 
-    def _read(self, publications: Sequence[Publication]) -> None:
+    def _read(self, publications: Sequence[PublishedBatch]) -> None:
         owner = self._owner
         live: list[Live] = []
         events = 0
@@ -269,7 +278,7 @@ class Line:
             self._write([each.entry for each in live])
         self._acknowledge(publications, live, events)
 
-    def _read_publication(self, publication: Publication, live: list[Live]) -> int:
+    def _read_publication(self, publication: PublishedBatch, live: list[Live]) -> int:
         """Let every library read the events that are new; how many are."""
         owner = self._owner
         are_new = owner.are_new([event for event, _ in publication.events])
@@ -286,14 +295,14 @@ class Line:
         return count
 
     def _read_plainly(
-        self, publication: Publication, libraries: list[Hosted], live: list[Live]
+        self, publication: PublishedBatch, libraries: list[Hosted], live: list[Live]
     ) -> None:
         """As `_read_event` of each, where rules have room for all of them and no timer repeats."""
         owner = self._owner
         seq = owner.seq
         for number, (event, body) in enumerate(publication.events):
             seq += 1
-            live.append(Live(Entry(seq, EVENT, body), event))
+            live.append(Live(JournalEntry(seq, EVENT, body), event))
             for hosted in libraries:
                 try:
                     outputs = hosted.run.push(event)
@@ -308,7 +317,7 @@ class Line:
         owner.seq = seq
 
     def _read_event(
-        self, publication: Publication, number: int, libraries: list[Hosted], live: list[Live]
+        self, publication: PublishedBatch, number: int, libraries: list[Hosted], live: list[Live]
     ) -> None:
         owner = self._owner
         event, body = publication.events[number]
@@ -317,7 +326,7 @@ class Line:
             if not hosted.lets_in(event, owner.most_keys, owner.is_crowded):
                 reading = [each for each in reading if each is not hosted]
                 owner.seq += 1
-                live.append(Live(Entry(owner.seq, UNREAD, b"", hosted.name), None))
+                live.append(Live(JournalEntry(owner.seq, UNREAD, b"", hosted.name), None))
                 problems = hosted.refusals[-1].problems
                 publication.unread.append((number, hosted.name, problems))
         for hosted in reading:
@@ -325,14 +334,19 @@ class Line:
                 self._pass_gap(hosted, event, live)
         owner.seq = seq = owner.seq + 1
         matched = owner.matched(event) if owner.asks else ()
-        live.append(Live(Entry(seq, EVENT, body), event, matched))
+        live.append(Live(JournalEntry(seq, EVENT, body), event, matched))
         for hosted in reading:
             self._let_read(hosted, publication, number, event, live)
         if owner.asks:
             owner.keep(event)
 
     def _let_read(
-        self, hosted: Hosted, publication: Publication, number: int, event: Event, live: list[Live]
+        self,
+        hosted: Hosted,
+        publication: PublishedBatch,
+        number: int,
+        event: Event,
+        live: list[Live],
     ) -> None:
         refused = hosted.counted.refused
         outputs = hosted.push(event)
@@ -350,7 +364,7 @@ class Line:
         owner = self._owner
         for due, outputs in hosted.steps_to(event):
             owner.seq += 1
-            live.append(Live(Entry(owner.seq, TIME, str(due).encode(), hosted.name), None))
+            live.append(Live(JournalEntry(owner.seq, TIME, str(due).encode(), hosted.name), None))
             self._put_out(hosted, outputs, live)
             if len(live) >= GROUP_EVENTS:
                 self._write([each.entry for each in live])
@@ -370,7 +384,7 @@ class Line:
         for output in outputs:
             owner.seq += 1
             extensions = output.extensions
-            entry = Entry(
+            entry = JournalEntry(
                 owner.seq,
                 OUTPUT,
                 encode(output),
@@ -384,7 +398,10 @@ class Line:
         for late in hosted.take_late():
             owner.seq += 1
             live.append(
-                Live(Entry(owner.seq, LATE, encode(late), hosted.name, None, None, late.id), late)
+                Live(
+                    JournalEntry(owner.seq, LATE, encode(late), hosted.name, None, None, late.id),
+                    late,
+                )
             )
 
     def _tick(self) -> None:
@@ -400,13 +417,13 @@ class Line:
             if due is None or due > time.time() * 1e6:
                 break
             owner.seq += 1
-            live.append(Live(Entry(owner.seq, TIME, str(due).encode()), None))
+            live.append(Live(JournalEntry(owner.seq, TIME, str(due).encode()), None))
             for hosted in owner.hosted.values():
                 self._put_out(hosted, hosted.run.advance(due), live)
         self._write([each.entry for each in live])
         self._acknowledge((), live, 0)
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[JournalEntry]) -> None:
         owner = self._owner
         if not entries:
             return
@@ -429,7 +446,7 @@ class Line:
 
     def _acknowledge(
         self,
-        publications: Sequence[Publication],
+        publications: Sequence[PublishedBatch],
         live: list[Live],
         events: int,
         *,
@@ -450,7 +467,7 @@ class Line:
         for publication in publications:
             _tell(publication.future, publication)
 
-    def _fail(self, jobs: Sequence[Publication | Call], error: Exception) -> None:
+    def _fail(self, jobs: Sequence[PublishedBatch | LineCall], error: Exception) -> None:
         """Tell waiting callers; then put the runs back, since they may be ahead of the journal."""
         if not isinstance(error, EnsueError):
             log.exception("the line failed on a transaction, and goes on without it")

@@ -23,12 +23,12 @@ from ensue.history import History
 from ensue.library import Library, parse
 from ensue.server.settings import Settings
 from ensue.server.station.entries import EVENT, Live
-from ensue.server.station.feed import Feed, Subscriber, Wanted
-from ensue.server.station.figures import Figures, Sample
-from ensue.server.station.indexing import Indexer, Written
-from ensue.server.station.line import BusyError, Line, Publication
-from ensue.server.station.record.journal import Journal
-from ensue.server.station.record.known import Known
+from ensue.server.station.feed import Feed, Subscriber, SubscriberWish
+from ensue.server.station.figures import Sample, StationFigures
+from ensue.server.station.indexing import Indexer, WrittenEntries
+from ensue.server.station.line import BusyError, Line, PublishedBatch
+from ensue.server.station.record.journal import ServerJournal
+from ensue.server.station.record.known import KnownIdentities
 from ensue.server.station.record.recovery import recovered
 from ensue.server.station.record.registry import Registry, Saved
 from ensue.server.station.rules.fullness import held_in_all
@@ -63,9 +63,9 @@ class Station:
         self._lock = _locked(self.folder)
         self.ontology = _ontology(settings)
         self.history = self._opened_history()
-        self.journal = Journal(self.folder / "journal.db")
+        self.journal = ServerJournal(self.folder / "journal.db")
         self.registry = Registry(self.journal)
-        self.figures = Figures()
+        self.figures = StationFigures()
         self.seq = self.committed = self.journal.last
         self.hosted: dict[str, Hosted] = {}
         indexed = 0 if self._history_url.startswith("memory:") else self.journal.mark("indexed")
@@ -81,7 +81,7 @@ class Station:
         )
         self._loop = asyncio.get_running_loop()
         self._tasks: list[asyncio.Task[None]] = []
-        self._known = Known(REMEMBERED)
+        self._known = KnownIdentities(REMEMBERED)
         self.are_new = self._known.are_new
         self._temporal = Index(history=self.history, ontology=self.ontology)
         self._fills_history = False
@@ -162,7 +162,7 @@ class Station:
 
     # --- publishing -----------------------------------------------------------------------------
 
-    async def publish(self, events: Sequence[tuple[Event, bytes]], size: int) -> Publication:
+    async def publish(self, events: Sequence[tuple[Event, bytes]], size: int) -> PublishedBatch:
         """Take events; on return they are in the journal, and every rule has read them."""
         if self.indexer.lag > self.limits.history_lag:
             raise BusyError(
@@ -170,7 +170,7 @@ class Station:
                 f" allows {self.limits.history_lag:,}",
                 seconds=5,
             )
-        publication = Publication(events, size)
+        publication = PublishedBatch(events, size)
         self.line.publish(publication)
         return await asyncio.wrap_future(publication.future)
 
@@ -186,7 +186,7 @@ class Station:
 
     # --- subscribing ----------------------------------------------------------------------------
 
-    async def subscribe(self, wanted: Wanted, after: int | None) -> Subscriber:
+    async def subscribe(self, wanted: SubscriberWish, after: int | None) -> Subscriber:
         """A subscriber; close it at the end."""
         if len(self.feed.subscribers) >= self.limits.subscribers:
             raise BusyError(
@@ -286,7 +286,7 @@ class Station:
             arrived = [each for each in live if each.entry.kind == EVENT]
             kept = [each.event for each in arrived if each.event is not None]
             size = sum([len(each.entry.body) for each in arrived])
-            self.indexer.wake(self.seq, Written(live[0].entry.seq, self.seq, kept, size))
+            self.indexer.wake(self.seq, WrittenEntries(live[0].entry.seq, self.seq, kept, size))
         if live:
             self._loop.call_soon_threadsafe(self.feed.extend, live, weight)
 
@@ -316,14 +316,14 @@ class Station:
 
     def save_states(self, runs: Sequence[Hosted] | None = None) -> None:
         """Write the state of runs, of all if none are named, so that a recovery begins here."""
-        begun = time.monotonic()
+        started = time.monotonic()
         chosen = list(self.hosted.values()) if runs is None else runs
         with self.journal.write():
             for each in chosen:
                 state, counts = each.state()
                 self.registry.save_state(Saved(each.name, each.version, self.seq, state, counts))
         self._saved_at = time.monotonic()
-        self._saving_took = self._saved_at - begun
+        self._saving_took = self._saved_at - started
         for each in chosen:
             each.saved_seq, each.saved_at = self.seq, self._saved_at
 

@@ -17,8 +17,8 @@ import msgspec
 
 from ensue.errors import EnsueError, UsageError
 from ensue.server.settings.reading import NAME
-from ensue.server.station.entries import KINDS
-from ensue.server.station.feed import Delivery, GoneError, Wanted
+from ensue.server.station.entries import KINDS, FeedDelivery
+from ensue.server.station.feed import GoneError, SubscriberWish
 from ensue.server.station.record.registry import SavedWebhook
 from ensue.server.station.rules.libraries import LimitedError, UnknownError
 from ensue.server.station.station import Station
@@ -43,8 +43,8 @@ class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secret: str | None = None
 
 
-class Standing(msgspec.Struct):
-    """How a webhook does."""
+class WebhookStatus(msgspec.Struct):
+    """What a webhook has delivered, how far it has read, and what is wrong with it."""
 
     delivered: int = 0
     failures: int = 0
@@ -58,7 +58,7 @@ class Webhooks:
         self._networks = [ipaddress.ip_network(each) for each in networks]
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._settings: dict[str, tuple[str, Webhook]] = {}
-        self.standing: dict[str, Standing] = {}
+        self.standing: dict[str, WebhookStatus] = {}
 
     def start(self) -> None:
         for each in self._station.registry.webhooks():
@@ -70,7 +70,7 @@ class Webhooks:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def listed(self) -> dict[str, tuple[str, Webhook, Standing]]:
+    def listed(self) -> dict[str, tuple[str, Webhook, WebhookStatus]]:
         return {
             name: (author, webhook, self.standing[name])
             for name, (author, webhook) in sorted(self._settings.items())
@@ -125,7 +125,7 @@ class Webhooks:
 
     def _begin(self, name: str, author: str, webhook: Webhook, seq: int) -> None:
         self._settings[name] = author, webhook
-        self.standing[name] = Standing(position=seq)
+        self.standing[name] = WebhookStatus(position=seq)
         task = asyncio.create_task(self._run(name, webhook), name=f"webhook {name}")
         self._tasks[name] = task
 
@@ -147,9 +147,9 @@ class Webhooks:
                 standing.problem = str(error)
                 await asyncio.sleep(1.0)
 
-    async def _deliver(self, name: str, webhook: Webhook, standing: Standing) -> None:
+    async def _deliver(self, name: str, webhook: Webhook, standing: WebhookStatus) -> None:
         station = self._station
-        wanted = Wanted(
+        wanted = SubscriberWish(
             frozenset(KINDS[each] for each in webhook.kinds),
             Filter.parse(webhook.filter) if webhook.filter else None,
             frozenset({webhook.library}) if webhook.library else None,
@@ -168,7 +168,7 @@ class Webhooks:
                 await station.unsubscribe(subscriber)
 
     async def _send(
-        self, name: str, webhook: Webhook, standing: Standing, found: list[Delivery]
+        self, name: str, webhook: Webhook, standing: WebhookStatus, found: list[FeedDelivery]
     ) -> None:
         body = b"[" + b",".join(each.body for each in found) + b"]"
         target = target_of(webhook.url)
@@ -186,7 +186,7 @@ class Webhooks:
         standing.delivered += len(found)
         await self._advance(name, standing, int(found[-1].id))
 
-    async def _advance(self, name: str, standing: Standing, position: int) -> None:
+    async def _advance(self, name: str, standing: WebhookStatus, position: int) -> None:
         standing.position = position
         station = self._station
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
@@ -32,7 +32,8 @@ from ensue.spark.batch.unkeyed_counts import CountedOutputs
 from ensue.spark.failures import FAILURES
 from ensue.spark.sql.conformance import conforms
 from ensue.spark.worker.output_lines import LINES_DDL, PACKED_DDL, join_lines, pack_tables
-from ensue.spark.worker.packs.packed_runs import ordered_lines, ordered_tables
+from ensue.spark.worker.packs.packed_runs import Batches, ordered_lines, ordered_tables
+from ensue.spark.worker.packs.storage import PACK_COLUMNS, PACK_FIELDS
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.tasks import UNKEYED_COUNT
 
@@ -137,7 +138,7 @@ class RowOutputs(FileOutputs):
 
     def tables(self) -> Iterator[pa.Table]:
         packed = self._in_order().mapInArrow(for_workers(pack_tables, ()), PACKED_DDL)
-        yield from _tables(packed)
+        yield from (_table(bytes(row["packed"])) for row in packed.toLocalIterator())
 
     def _in_order(self) -> DataFrame:
         # One partition, since a sort over several would make the outputs twice, to sample them.
@@ -176,21 +177,33 @@ class PackedOutputs(FileOutputs):
             for row in self._kept.filter(is_count).select("source", "id").collect():
                 self.counts.without_key[row["source"]] += int(row["id"])
             return
-        self._rows = self._kept = run.packs().persist()
-        for row in self._rows.select("outputs", "told").collect():
+        packs = run.packs()
+        if run.is_here:
+            rows = packs.collect()
+            columns = [[row[name] for row in rows] for name in PACK_COLUMNS]
+            self._packs = pa.RecordBatch.from_arrays(columns, schema=pa.schema(PACK_FIELDS))
+        else:
+            self._kept = packs.persist()
+            rows = self._kept.select("outputs", "told").collect()
+        for row in rows:
             self.counts.outputs += row["outputs"]
             self.counts.without_key.update(json.loads(row["told"] or "{}"))
 
     def lines(self) -> Iterator[bytes]:
-        blocks = self._together().mapInArrow(for_workers(ordered_lines, ()), LINES_DDL)
-        for row in blocks.toLocalIterator():
-            yield bytes(row["lines"])
+        yield from self._in_order(ordered_lines, LINES_DDL)
 
     def tables(self) -> Iterator[pa.Table]:
-        yield from _tables(self._together().mapInArrow(for_workers(ordered_tables, ()), PACKED_DDL))
+        yield from map(_table, self._in_order(ordered_tables, PACKED_DDL))
 
-    def _together(self) -> DataFrame:
-        return self._rows.select("packed").repartition(1)
+    def _in_order(self, function: Callable[..., Batches], ddl: str) -> Iterator[bytes]:
+        """The values that a function makes of all packs, here or on one worker."""
+        if self._kept is None:
+            for batch in function((), iter([self._packs])):
+                yield from batch.column(0).to_pylist()
+            return
+        together = self._kept.select(*PACK_COLUMNS).repartition(1)
+        for row in together.mapInArrow(for_workers(function, ()), ddl).toLocalIterator():
+            yield bytes(row[0])
 
     def latest_time(self) -> int | None:
         return self._run.latest
@@ -205,10 +218,8 @@ class PackedOutputs(FileOutputs):
         self._run.close()
 
 
-def _tables(packed: DataFrame) -> Iterator[pa.Table]:
-    for row in packed.toLocalIterator():
-        table = pa.ipc.open_stream(bytes(row["packed"])).read_all()
-        yield table.drop_columns(["order"])
+def _table(packed: bytes) -> pa.Table:
+    return pa.ipc.open_stream(packed).read_all().drop_columns(["order"])
 
 
 def taken(folder: str) -> UsageError:

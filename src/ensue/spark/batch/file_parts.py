@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -52,12 +53,19 @@ def lines_in_parts(spark: SparkSession, files: Sequence[str]) -> tuple[FilePart,
             return None
         found.append((path, file))
     sizes = [Path(path).stat().st_size for path, _ in found]
-    most = part_size(spark, sum(sizes))
+    largest = _largest_part(spark)
+    wanted = min(_part_size(spark, sum(sizes)), largest)
     return tuple(
-        FilePart(path, file, rank, begin, min(begin + most, size))
+        FilePart(path, file, rank, begin, end)
         for rank, ((path, file), size) in enumerate(zip(found, sizes, strict=True))
-        for begin in range(0, size, most)
+        for begin, end in _equal_parts(size, max(round(size / wanted), -(-size // largest)))
     )
+
+
+def _equal_parts(size: int, count: int) -> Iterator[tuple[int, int]]:
+    """So many parts of a file, one at least; a small rest would cost a task of its own."""
+    bounds = [size * number // max(1, count) for number in range(max(1, count) + 1)]
+    return (each for each in pairwise(bounds) if each[0] < each[1])
 
 
 class RowGroups(NamedTuple):
@@ -106,11 +114,15 @@ def _of_size(found: pq.FileMetaData) -> Iterator[tuple[int, int]]:
         yield begin, found.num_row_groups
 
 
-def part_size(spark: SparkSession, total: int) -> int:
-    """How many bytes a part has, of so many in all: no more than a part that Spark reads."""
+def _part_size(spark: SparkSession, total: int) -> int:
+    """About how many bytes a part should have, of so many in all."""
     cores = max(1, spark.sparkContext.defaultParallelism)
-    found = max(LEAST_BYTES, min(MOST_BYTES, -(-total // (cores * PARTS_A_CORE))))
+    return max(LEAST_BYTES, min(MOST_BYTES, -(-total // (cores * PARTS_A_CORE))))
+
+
+def _largest_part(spark: SparkSession) -> int:
+    """How many bytes a part may have: no more than a part that Spark reads."""
     allowed = _SIZE.match(str(spark.conf.get(LARGEST_PART)))
     if allowed is None:
-        return found
-    return max(1, min(found, int(allowed[1]) << 10 * "bkmgtp".index((allowed[2] or "b").lower())))
+        return MOST_BYTES
+    return max(1, int(allowed[1]) << 10 * "bkmgtp".index((allowed[2] or "b").lower()))

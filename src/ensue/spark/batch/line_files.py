@@ -17,7 +17,7 @@ from ensue.engine.timing.jumps import UNBOUNDED
 from ensue.events.columns import Layout
 from ensue.events.sources.contents import Content, Given
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.matching.wanted import types_read
+from ensue.lang.derived.wanted import types_read
 from ensue.library import Library
 from ensue.spark.batch.file_parts import lines_in_parts
 from ensue.spark.batch.inputs import (

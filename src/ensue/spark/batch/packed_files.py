@@ -10,18 +10,22 @@ others, are left to `files`.
 from __future__ import annotations
 
 import json
+import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any
 
+from pyspark import SparkFiles
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.engine.timing.agreeing import TimeRun, TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance
-from ensue.lang.matching.wanted import types_read
+from ensue.lang.derived.wanted import types_read
 from ensue.spark.batch.job import Job, shuffle_partitions
 from ensue.spark.batch.rejected import RejectedRecords, numbered_lines
 from ensue.spark.plan import Group
@@ -45,7 +49,9 @@ from ensue.spark.worker.packs.packing import (
     pack_columns,
     pack_lines,
 )
+from ensue.spark.worker.packs.storage import PACK_COLUMNS
 from ensue.spark.worker.remote_call import for_workers
+from ensue.spark.worker.tasks import GroupTask
 
 BATCH_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 MOST_BATCH_BYTES = str(32 << 20)
@@ -107,6 +113,16 @@ def _wanted(job: Job) -> list[Group]:
     return [g for g in job.plan.groups if any(rule.name in selected for rule in g.rules)]
 
 
+def _folder_for_packs(spark: SparkSession) -> str | None:
+    """A new folder that all workers see; None if some may be on other machines.
+
+    Spark removes it when the session ends, if `close` has not.
+    """
+    if not re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or ""):
+        return None
+    return tempfile.mkdtemp(prefix="packs-", dir=SparkFiles.getRootDirectory())
+
+
 class PackedRun:
     """The packs of a job over parts of files. They are made when what they tell is first asked."""
 
@@ -120,7 +136,8 @@ class PackedRun:
         read = tuple(sorted(types_read(job.plan.library)))
         groups = tuple(tuple(self._packs_of(group)) for group in _wanted(job))
         parts = tuple(map(tuple, given.parts))
-        task = PackTask(tuple(given.task), parts, groups, read, given.max_jump)
+        self._folder = _folder_for_packs(self._spark)
+        task = PackTask(tuple(given.task), parts, groups, read, given.max_jump, self._folder)
         rows = numbers(self._spark, len(parts))
         pack = pack_lines if isinstance(given.task, LinesTask) else pack_columns
         self._packs = rows.mapInArrow(for_workers(pack, task), PACKS_DDL).persist()
@@ -222,31 +239,46 @@ class PackedRun:
         """The outputs, and rows that count events without a key."""
         ddl = self._job.columns.ddl
         return reduce(
-            DataFrame.unionAll, [self._run(run_packs, g, ddl) for g in _wanted(self._job)]
+            DataFrame.unionAll,
+            [
+                self._spread(group).mapInArrow(for_workers(run_packs, self._task(group)), ddl)
+                for group in _wanted(self._job)
+            ],
         )
 
     def packs(self) -> DataFrame:
         """The outputs in packs, by `OUTPUT_PACKS_DDL`."""
-        made = [self._run(run_packs_to_packs, g, OUTPUT_PACKS_DDL) for g in _wanted(self._job)]
-        return reduce(DataFrame.unionAll, made)
 
-    def _run(self, function: Any, group: Group, ddl: str) -> DataFrame:
+        def made(group: Group) -> DataFrame:
+            task = tuple(self._task(group)), self._folder
+            function = for_workers(run_packs_to_packs, task)
+            return self._spread(group).mapInArrow(function, OUTPUT_PACKS_DDL)
+
+        return reduce(DataFrame.unionAll, map(made, _wanted(self._job)))
+
+    @property
+    def is_here(self) -> bool:
+        """Whether packs are files of this machine."""
+        return self._folder is not None
+
+    def _task(self, group: Group) -> GroupTask:
         scan, job = self._scan(group), self._job
         packed = job.packed_types(scan)
         names = [name for name, _ in scan.shuffled if not (packed and name == "type")]
-        task = job.task._replace(
+        return job.task._replace(
             group=group.number,
             names=(*names, ARRIVAL),
             nulls=scan.nulls,
             packed=packed,
             clock=self._clock if group.has_timers else None,
         )
-        rows = self._packs.filter(sf.col("group") == group.number).select("bucket", "packed")
-        if scan.keys:
-            spread = rows.repartitionById(self._partitions, "bucket")
-        else:
-            spread = rows.repartition(1)
-        return spread.mapInArrow(for_workers(function, task), ddl)
+
+    def _spread(self, group: Group) -> DataFrame:
+        """The packs of a group, each in the partition of its bucket."""
+        rows = self._packs.filter(sf.col("group") == group.number).select("bucket", *PACK_COLUMNS)
+        if self._scan(group).keys:
+            return rows.repartitionById(self._partitions, "bucket")
+        return rows.repartition(1)
 
     @property
     def _clock(self) -> int | None:
@@ -261,6 +293,8 @@ class PackedRun:
 
     def close(self) -> None:
         self._packs.unpersist()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
         if self._batch_bytes is not None:
             self._spark.conf.set(BATCH_BYTES, self._batch_bytes)
         else:

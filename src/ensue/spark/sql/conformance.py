@@ -23,7 +23,7 @@ from ensue.events.conformance import LARGEST_EXACT, describe
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.matching.wanted import unusable_keys
+from ensue.lang.derived.wanted import unusable_keys
 from ensue.spark.plan import Rule
 from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
 from ensue.spark.sql.operators import balanced

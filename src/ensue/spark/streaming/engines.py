@@ -17,13 +17,13 @@ import msgspec
 import pyarrow as pa
 
 from ensue.engine.batch import BatchEngine, path_of
-from ensue.engine.batch.saved.exchanging import states_from_step
+from ensue.engine.batch.exchanging import states_from_step
 from ensue.engine.changing import is_unchanged
-from ensue.engine.core.saved.rules import SavedStream
+from ensue.engine.core.saved_rules import SavedStream
 from ensue.engine.counts import Counts
 from ensue.engine.step import step_engine
 from ensue.engine.step.saving import restore_stream, save_stream
-from ensue.engine.timing.sweeping import longest_wait
+from ensue.engine.timing.alarms import longest_wait
 from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem

@@ -22,10 +22,10 @@ from pyspark.sql import functions as sf
 
 from ensue.engine.timing import jumps
 from ensue.errors import UsageError
-from ensue.events.dead_letters import shown
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping, Origin
-from ensue.events.reading import read_text
+from ensue.events.records.dead_letters import shown
+from ensue.events.records.reading import read_text
 from ensue.events.sources.contents import Given
 from ensue.events.types import TypeSystem
 from ensue.library import LibraryLike, as_library

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from ensue.events.dead_letters import dead_letter
 from ensue.events.event import Rejected
+from ensue.events.records.dead_letters import dead_letter
 from ensue.spark.worker.event_rows import ARRIVAL
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 LINES_DDL = "lines binary"
 PACKED_DDL = "packed binary"
@@ -13,21 +14,15 @@ BLOCK_BYTES = 1 << 20
 
 def join_lines(_: tuple[()], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The last column of each row as a line, in blocks of about a megabyte."""
-    held: list[bytes] = []
-    size = 0
     for batch in batches:
-        for line in batch.column(batch.num_columns - 1).cast(pa.binary()).to_pylist():
-            held.append(line)
-            size += len(line) + 1
-            if size >= BLOCK_BYTES:
-                yield _block(held)
-                held, size = [], 0
-    if held:
-        yield _block(held)
-
-
-def _block(lines: list[bytes]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"lines": pa.array([b"\n".join([*lines, b""])], pa.binary())})
+        lines = batch.column(batch.num_columns - 1)
+        rows = max(1, BLOCK_BYTES * len(lines) // max(1, lines.nbytes))
+        for first in range(0, len(lines), rows):
+            taken = lines.slice(first, rows).cast(pa.binary())
+            ends = pa.array([0, len(taken)], pa.int32())
+            joined = pc.binary_join(pa.ListArray.from_arrays(ends, taken), b"\n")
+            block = pc.binary_join_element_wise(joined, b"", b"\n")
+            yield pa.RecordBatch.from_arrays([block], names=["lines"])
 
 
 def pack_tables(_: tuple[()], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

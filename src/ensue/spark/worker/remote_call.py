@@ -27,8 +27,11 @@ def for_workers(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
 
 def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
     """Call a function on a worker, imported there by name: only Python and PySpark are certain."""
+    import gc
     from importlib import import_module
+    from sys import modules
 
+    is_new = module not in modules
     try:
         function = getattr(import_module(module), name)
         errors = import_module("ensue.errors")
@@ -39,6 +42,9 @@ def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
             " the version that the driver has, or send Ensue with"
             " `spark.addArtifacts(ensue.spark.package(), pyfile=True)` and install what it needs"
         ) from None
+    if is_new:
+        # Spark collects garbage after every task, which would look at all that was imported.
+        gc.freeze()
     try:
         yield from function(*arguments)
     except errors.EnsueError as error:

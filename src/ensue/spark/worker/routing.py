@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensue.engine.core.instances.rules import FastKey, whole_key
-from ensue.engine.ports import Key
-from ensue.engine.step.dispatch.routines import PLANS_REMEMBERED, KeyNames, compile_look
-from ensue.engine.step.dispatch.type_tests import TypeTests
+from ensue.engine.ports import Key, KeyNames
+from ensue.engine.step.dispatch.plans import TypeTests
+from ensue.engine.step.dispatch.routines import PLANS_REMEMBERED, compile_look
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort

@@ -10,7 +10,8 @@ import pytest
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.events.event import Event
-from tests.engine.batch.test_agreement import cut, moved
+from tests.engine.batch.test_agreement import moved
+from tests.engine.beside_reference import cut
 
 TYPES = """
 eventtype A { attribute short k; attribute long v; };

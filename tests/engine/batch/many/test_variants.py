@@ -10,11 +10,11 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.many.group import Member
+from ensue.engine.batch.many.group import GroupMember
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.core.renaming import with_ports
 from ensue.errors import LibraryError
 from ensue.events.event import Event
+from ensue.lang.derived.renaming import with_ports
 from ensue.lang.expressions.tree import Not
 from ensue.lang.printer import print_library
 from ensue.lang.syntax import (
@@ -25,8 +25,9 @@ from ensue.lang.syntax import (
     FilterCorrelation,
     Port,
 )
-from tests.engine.batch.test_agreement import cut, moved, sorted_events
-from tests.oracle.agreement import Observed, as_text
+from tests.engine.batch.test_agreement import moved
+from tests.engine.beside_reference import cut
+from tests.oracle.agreement import Observed, as_text, events_in_order
 from tests.oracle.generator import Scenario, scenario
 
 SEEDS = 200
@@ -90,7 +91,7 @@ def scenarios(first: int) -> Iterator[tuple[int, Scenario, ensue.Library, list[E
         drawn = scenario(seed)
         library = several_of_each(drawn) if drawn.lateness is None else None
         if library is not None:
-            yield seed, drawn, library, sorted_events(drawn, library)
+            yield seed, drawn, library, events_in_order(drawn, library)
 
 
 def expected_of(library: ensue.Library, events: list[Event], until: int | None) -> Observed:
@@ -137,7 +138,7 @@ def test_rules_that_are_alike_agree_with_the_reference(first: int) -> None:
         def bound(engine: BatchEngine, most_numbers: int = most_numbers) -> None:
             nonlocal grouped
             for running in engine.correlations.values():
-                if isinstance(running, Member):
+                if isinstance(running, GroupMember):
                     running.group.visited.most_numbers = most_numbers
                     grouped += 1
 
@@ -151,7 +152,7 @@ def test_tables_past_their_budget_are_left(first: int) -> None:
 
     def bound(engine: BatchEngine) -> None:
         for running in engine.correlations.values():
-            if isinstance(running, Member):
+            if isinstance(running, GroupMember):
                 running.group.visited.table_states = 2
             elif isinstance(running, ColumnCorrelation):
                 running.table_states = 2

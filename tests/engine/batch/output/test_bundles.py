@@ -5,13 +5,12 @@ from __future__ import annotations
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.output.remembered import bundles_of
-from ensue.engine.core.effects import Action, Push, Sent, Shape
-from ensue.events.event import Event
-from tests.engine.random_rules import TYPES
+from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
+from tests.engine.random_rules import TYPES, reading
 
 
-def sent(labels: str = "", **places: tuple[int, ...]) -> Push:
-    return Push(Shape(labels, tuple(places.items())), Sent("a"))
+def sent(labels: str = "", **places: tuple[int, ...]) -> PushedOutput:
+    return PushedOutput(TriggerShape(labels, tuple(places.items())), Sent("a"))
 
 
 def test_actions_that_bind_different_ports_at_the_same_places_are_one_bundle() -> None:
@@ -57,7 +56,7 @@ def test_a_port_that_is_not_bound_is_null_and_no_cause() -> None:
         " { case true: push new Found { first = a.n, last = b.n }; }"
     )
     steps = [("U", 1), ("T", 9), ("V", 2), ("T", 9), ("U", 3), ("V", 4), ("T", 9)]
-    given = [Event(f"e{i}", "s", kind, i, {"k": "x", "n": n}) for i, (kind, n) in enumerate(steps)]
+    given = [reading(f"e{i}", kind, i, "x", n) for i, (kind, n) in enumerate(steps)]
     made = BatchEngine(library.checked).read_all(given)
 
     assert [(each.data, each.extensions["causes"]) for each in made] == [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.input.column import Column, column_of
-from ensue.engine.batch.input.event_batches import EventBatch
+from ensue.engine.batch.input.intake import EventBatch
 from ensue.engine.batch.output.columns import ColumnGroup, Made
 from ensue.engine.batch.output.lines import batch_lines, lines_of
 from ensue.events.cloudevents import encode

@@ -15,7 +15,7 @@ import typer
 from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
 from ensue.errors import EnsueError, UsageError
-from ensue.remote import COME_AGAIN, RefusedError, Server, UnreachableError
+from ensue.remote import COME_AGAIN, RequestRefusedError, Server, UnreachableError
 
 BATCH, BATCH_BYTES = 1_000, 4 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
@@ -140,7 +140,7 @@ def _sent(server: Server, lines: list[_Line], sum_: _Sum) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = server.ask("POST", "/v1/events", content=body, headers=headers)
             return answer
-        except RefusedError as error:
+        except RequestRefusedError as error:
             if "rejected" in error.document:
                 return {"accepted": 0, "duplicates": 0, "unread": [], **error.document}
             if error.status not in COME_AGAIN or not may_wait or time.monotonic() > limit:

@@ -12,7 +12,7 @@ from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
 from ensue.configuration.bounded import read_text
 from ensue.lang.limits import DEFAULT_LIMITS
-from ensue.remote import RefusedError, Server
+from ensue.remote import RequestRefusedError, Server
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A library of the server.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The text, a *.cor file.")]
@@ -80,7 +80,7 @@ def put(
             params={"note": note} if note else {},
             headers={"Content-Type": "text/plain"},
         )
-    except RefusedError as error:
+    except RequestRefusedError as error:
         if "diagnostics" not in error.document:
             raise
         for each in error.document["diagnostics"]:

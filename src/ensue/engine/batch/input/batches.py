@@ -5,7 +5,7 @@ types of rows, and which rows may not fit their types (by the rules of `ensue.ev
 for many rows at once); what exactly is wrong with a row is said when the row is read alone.
 Out goes a `Batch`, which can be asked for a name's values as a column, for which rows a predicate
 holds (evaluated once, however many ports ask), and for a row as an event. Batches that come from no
-table are in `event_batches`.
+table are in `intake`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import (
     Column,
-    Mask,
-    Rows,
     absent,
     arrow_column,
     attribute_column,
@@ -33,6 +31,7 @@ from ensue.engine.batch.input.column import (
 )
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
+from ensue.engine.core.numbering import Instants, Mask, Rows
 from ensue.events.columns import Layout
 from ensue.events.conformance import LARGEST_EXACT
 from ensue.events.event import CONTEXT, Event
@@ -43,8 +42,6 @@ from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, EventScope
 from ensue.lang.expressions.names import Parts
-
-Instants = npt.NDArray[np.int64]
 
 
 class Batch(ABC):
@@ -360,7 +357,7 @@ def accepted_types(types: TypeSystem, name: str) -> Mask:
 
 
 def present_codes(codes: npt.NDArray[np.int32], count: int) -> Mask:
-    """For each of so many types whether a row has it; -1 is the code of any other type."""
+    """Whether any row has a type, for each of `count` types; the code of other types is -1."""
     present = np.zeros(count + 1, np.bool_)
     present[codes] = True
     return present[:-1]

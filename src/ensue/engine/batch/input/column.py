@@ -20,16 +20,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.kernels import text_writing
+from ensue.engine.batch.input import text_writing
+from ensue.engine.core.numbering import Mask, Rows
 from ensue.engine.outputs import fitting_key
 from ensue.events.conformance import conform_value
 from ensue.events.times import datetime_of, microseconds_of
 from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
-
-Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.int64]
 
 LARGEST_OFFSET = 2**31 - 1
 LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
@@ -90,7 +88,7 @@ class Column:
 
 
 def marked(rows: npt.NDArray[np.integer[Any]], count: int) -> Mask:
-    """A mask of so many rows, in which these are marked."""
+    """A mask of `count` rows that is true for the given rows."""
     mask = np.zeros(count, np.bool_)
     mask[rows] = True
     return mask
@@ -316,7 +314,7 @@ def read_only(array: Any) -> Any:
 
 
 def constant(text: str, count: int) -> pa.Array:
-    """An array of one text, repeated. Arrays of short texts are cached, and cut to length."""
+    """An array that repeats one text. Arrays of short texts are cached, and cut to length."""
     if count > _LONGEST_KEPT or len(text) > _LONGEST_KEPT_TEXT:
         return pa.repeat(pa.scalar(text), count)
     return _repeated(text, max(1024, 1 << (count - 1).bit_length()))[:count]

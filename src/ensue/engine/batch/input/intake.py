@@ -4,20 +4,24 @@ In comes a chunk of a file or a table of events; out come batches that are in or
 types. A row that does not fit, or whose time lies too far from most others, is kept in `rejected`;
 a row from before the time that an earlier table has reached is kept in `late`. Neither ends the
 run. Rows whose values no column can hold are read one by one, and put back among the others.
+
+Two kinds of batches come from no table: events that are in Python already (`EventBatch`), and
+firings of timers (`AlarmBatch`), which are remembered as events are, so that outputs can bind them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ensue.engine.batch.input.batches import Batch, TableBatch, TableReading
-from ensue.engine.batch.input.column import Rows
-from ensue.engine.batch.input.event_batches import EventBatch
-from ensue.engine.core.cells import Instants
+from ensue.engine.batch.input.column import Column, absent, column_of
+from ensue.engine.core.numbering import Instants, Rows
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRun, TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, far_problem
@@ -31,12 +35,77 @@ from ensue.events.mapping import Mapping as ColumnMapping
 from ensue.events.nesting import value_at
 from ensue.events.times import datetime_of
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.evaluation import EventScope
+from ensue.lang.expressions.names import Parts, is_time
+
+_BYTES_OF_AN_EVENT = 600
+"""What an event with two attributes was seen to hold, with its columns."""
+
+
+class EventBatch(Batch):
+    """Events that are in Python already, each of them conformed."""
+
+    def __init__(self, events: Sequence[Event], types: TypeSystem) -> None:
+        super().__init__()
+        self._events = events
+        self.held_bytes = _BYTES_OF_AN_EVENT * len(events)
+        self.types = types
+        self.times = np.fromiter((event.time for event in events), np.int64, len(events))
+
+    @cached_property
+    def type_codes(self) -> npt.NDArray[np.int32]:
+        places = {name: place for place, name in enumerate(self.types.types)}
+        found = (places.get(event.type, -1) for event in self._events)
+        return np.fromiter(found, np.int32, len(self._events))
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        return pa.array([event.id for event in self._events], pa.string())
+
+    def _column(self, parts: Parts) -> Column:
+        return column_of([EventScope(event).lookup(parts) for event in self._events])
+
+    def event(self, row: int) -> Event:
+        return self._events[row]
+
+    def since(self, row: int, end: int | None = None) -> EventBatch:
+        return EventBatch(self._events[row:end], self.types)
+
+
+class AlarmBatch(Batch):
+    """Firings of timers. Each has a time, and nothing else."""
+
+    def __init__(self, times: Instants, types: TypeSystem) -> None:
+        super().__init__()
+        self.times = times
+        self.types = types
+
+    @cached_property
+    def type_codes(self) -> npt.NDArray[np.int32]:
+        return np.full(len(self), -1, np.int32)
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        return pa.nulls(len(self), pa.string())
+
+    def _column(self, parts: Parts) -> Column:
+        if is_time(parts):
+            return Column("timestamp", self.times)
+        return absent(len(self))
+
+    def since(self, row: int, end: int | None = None) -> AlarmBatch:
+        return AlarmBatch(self.times[row:end], self.types)
+
+    def event(self, row: int) -> Event:
+        """Stands in the place of an event; it is never sent on."""
+        return Event("", "", "", int(self.times[row]))
+
 
 ROWS_AT_ONCE = 1 << 18
 """How many rows go through at a time: few enough for their columns to stay in the cache."""
 
 
-class Checked(NamedTuple):
+class CheckedRows(NamedTuple):
     """The rows of a chunk that are events, by their places in it, and the records that are none."""
 
     batch: Batch
@@ -65,7 +134,7 @@ class Intake:
         self._types = types
         self._readings: dict[tuple[str, ...], TableReading] = {}
 
-    def check(self, chunk: Chunk) -> Checked:
+    def check(self, chunk: Chunk) -> CheckedRows:
         """Which rows of a chunk are events; in the order of the chunk."""
         reading = self._reading(chunk.rows.schema.names)
         rows, times, codes = chunk.rows, reading.times(chunk.rows), reading.codes(chunk.rows)
@@ -74,7 +143,7 @@ class Intake:
             return self._as_events(chunk, every)
         wrong = chunk.doubtful | reading.misfits(rows, codes)
         if not wrong.any():
-            return Checked(TableBatch(rows, reading, times, codes, chunk, every), every, [])
+            return CheckedRows(TableBatch(rows, reading, times, codes, chunk, every), every, [])
         asked = np.flatnonzero(wrong)
         found = chunk.singly(asked)
         rejected = [each for each in found if isinstance(each, Rejected)]
@@ -89,15 +158,15 @@ class Intake:
         kept = np.flatnonzero(~wrong)
         rows = rows.take(pa.array(kept)) if len(kept) < len(rows) else rows
         batch = TableBatch(rows, reading, times[kept], codes[kept], chunk, kept)
-        return Checked(batch, kept, rejected)
+        return CheckedRows(batch, kept, rejected)
 
-    def _as_events(self, chunk: Chunk, every: Rows) -> Checked:
+    def _as_events(self, chunk: Chunk, every: Rows) -> CheckedRows:
         """The rows of a chunk as single events, for values that no column can hold."""
         found = chunk.singly(every)
         kept = [at for at, each in enumerate(found) if isinstance(each, Event)]
         events = [each for each in found if isinstance(each, Event)]
         rejected = [each for each in found if isinstance(each, Rejected)]
-        return Checked(EventBatch(events, self._types), np.array(kept, np.int64), rejected)
+        return CheckedRows(EventBatch(events, self._types), np.array(kept, np.int64), rejected)
 
     def batches(
         self, given: Any, source: str, clock: int | None, mapping: ColumnMapping | None = None
@@ -108,7 +177,7 @@ class Intake:
         chunks = TableChunks(table.schema, self._types, source, "the table", mapping)
         numbers = np.arange(self.rows_read + 1, self.rows_read + 1 + len(table))
         self.rows_read += len(table)
-        checked: Iterable[Checked] = self._checked(chunks, table, numbers)
+        checked: Iterable[CheckedRows] = self._checked(chunks, table, numbers)
         if self._max_jump != UNBOUNDED or not _has_times_in_order(table, mapping):
             checked = self._in_order(list(checked), chunks, table, numbers)
             if clock is None and self._max_jump != UNBOUNDED:
@@ -120,7 +189,9 @@ class Intake:
             yield from self._in_time(each.batch, clock)
         self.keep_to(None)
 
-    def _checked(self, chunks: TableChunks, table: pa.Table, numbers: Rows) -> Iterator[Checked]:
+    def _checked(
+        self, chunks: TableChunks, table: pa.Table, numbers: Rows
+    ) -> Iterator[CheckedRows]:
         first = 0
         for rows in _cut(table):
             found = self.check(chunks.chunk(rows, numbers[first : first + len(rows)]))
@@ -129,8 +200,8 @@ class Intake:
             first += len(rows)
 
     def _in_order(
-        self, checked: list[Checked], chunks: TableChunks, table: pa.Table, numbers: Rows
-    ) -> list[Checked]:
+        self, checked: list[CheckedRows], chunks: TableChunks, table: pa.Table, numbers: Rows
+    ) -> list[CheckedRows]:
         """All events of a table by their times; rows that are no events have no place there."""
         if _are_ascending([each.batch.times for each in checked]):
             return checked

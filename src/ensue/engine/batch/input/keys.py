@@ -18,17 +18,18 @@ import pyarrow as pa
 from llvmlite import ir
 from numba import types
 
-from ensue.engine.batch.input.column import Column, Rows, Texts, column_of
+from ensue.engine.batch.input.column import Column, Texts, column_of
 from ensue.engine.core.jit import compiled, inlined, lowered
 from ensue.engine.core.numbering import (
     EVERYTHING,
     MULTIPLIER,
     IntegerNumbers,
     Numbers,
+    Rows,
     mixed_with,
     taller,
 )
-from ensue.engine.ports import Key, key_text
+from ensue.engine.ports import Key, key_text, key_value
 from ensue.lang.expressions.evaluation import MISSING
 
 
@@ -298,7 +299,7 @@ class Keys:
             if any(value is MISSING or isinstance(value, list | dict) for value in values):
                 out[row] = -1
             else:
-                out[row] = known.setdefault(tuple(_kinded(v) for v in values), len(known))
+                out[row] = known.setdefault(tuple(key_value(v) for v in values), len(known))
         return out
 
     def _become_general(self) -> None:
@@ -313,8 +314,8 @@ class Keys:
         if self._table is None:
             return []
         if isinstance(self._table, TextNumbers):
-            return [(_kinded(text),) for text in self._table.texts().to_pylist()]
-        return [(_kinded(value),) for value in self._table.values().tolist()]
+            return [(key_value(text),) for text in self._table.texts().to_pylist()]
+        return [(key_value(value),) for value in self._table.values().tolist()]
 
     def texts(self, numbers: npt.NDArray[np.integer[Any]]) -> pa.Array:
         """The `partitionkey` of each of these keys."""
@@ -364,16 +365,10 @@ class Keys:
             return self._table.number(np.array(column.to_numpy()))
         if isinstance(self._table, TextNumbers) and not is_integer:
             return self._table.number(column.cast(pa.string()))
-        return self.restore_general([(_kinded(value),) for value in column.to_pylist()])
+        return self.restore_general([(key_value(value),) for value in column.to_pylist()])
 
     def restore_general(self, keys: Sequence[Key]) -> Numbers:
         self._become_general()
         assert self._others is not None
         known = self._others
         return np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
-
-
-def _kinded(value: Any) -> tuple[str, Any]:
-    if isinstance(value, bool):
-        return "boolean", value
-    return ("number" if isinstance(value, int | float) else type(value).__name__), value

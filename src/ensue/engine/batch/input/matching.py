@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.input.batches import Batch, accepted_types
-from ensue.engine.batch.input.column import Rows, marked
+from ensue.engine.batch.input.column import marked
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.core.jit import compiled
-from ensue.engine.core.numbering import IntegerNumbers, Numbers
+from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows
 from ensue.engine.core.rule_table import Symbols
 from ensue.engine.ports import key_names
 from ensue.events.nesting import path_of

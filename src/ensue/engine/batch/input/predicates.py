@@ -19,7 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import Column, Mask, Rows, column_of
+from ensue.engine.batch.input.column import Column, column_of
+from ensue.engine.core.numbering import Mask, Rows
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, evaluate
 from ensue.lang.expressions.names import Parts, names_in

@@ -4,8 +4,8 @@ A group numbers the keys of a batch and finds the rows that its ports want once 
 members, takes each row through the cells of the rules that want it (`visits`), and makes all of
 their outputs at once. Rules of a group share a company (`ensue.engine.core.shapes`); rules of one
 shape share a table. Where a table keeps growing, the rules of its shape leave the group, in the
-middle of a batch if need be, and go on alone. `Member` is one rule of a group to the rest of the
-engine: its state is saved and restored as that of any other.
+middle of a batch if need be, and go on alone. `GroupMember` is one rule of a group to the rest of
+the engine: its state is saved and restored as that of any other.
 
 Rules that feed others or are fed are not for groups.
 """
@@ -18,13 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Rows
-from ensue.engine.batch.input.event_batches import AlarmBatch
+from ensue.engine.batch.input.intake import AlarmBatch
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Segment
-from ensue.engine.batch.input.row_lists import RowLists, RowNumbers
-from ensue.engine.batch.many.group_tables import GroupTables
-from ensue.engine.batch.many.visits import TimedFirings, VisitedCells
+from ensue.engine.batch.many.row_lists import RowLists, RowNumbers
+from ensue.engine.batch.many.visits import GroupTables, TimedFirings, VisitedCells
 from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made, MadeInTurn
 from ensue.engine.batch.output.firings import Firings, Readings
@@ -32,8 +30,8 @@ from ensue.engine.batch.output.order import Roots
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
-from ensue.engine.core.cells import Instants, RuleCells
-from ensue.engine.core.numbering import Numbers, distinct
+from ensue.engine.core.cells import RuleCells
+from ensue.engine.core.numbering import Instants, Numbers, Rows, distinct
 from ensue.engine.core.shapes import (
     Company,
     begins_with_statements,
@@ -58,13 +56,13 @@ FEWEST_FIRINGS = 1 << 14
 
 
 @dataclass
-class Member:
+class GroupMember:
     """One rule of a group; `number` is its place in it."""
 
     name: str
     path: Path
     number: int
-    group: CellGroup
+    group: BatchGroup
     has_start: bool
 
     @property
@@ -114,7 +112,7 @@ class Member:
         return self.group.readings_of(moments)
 
 
-class CellGroup:
+class BatchGroup:
     """Rules of one company, in the order of the library; `numbers` has their places there."""
 
     def __init__(
@@ -156,8 +154,8 @@ class CellGroup:
             self.remembered,
             {name: place for place, name in enumerate(company.key)},
         )
-        self.members: dict[str, Member] = {
-            each.name: Member(
+        self.members: dict[str, GroupMember] = {
+            each.name: GroupMember(
                 each.name,
                 _path(company, each),
                 number,

@@ -5,8 +5,12 @@ firings, a limited number at a time. Rows in the same lists are one *combination
 worked out once which rules read it, and by which *letter*: a bit for each port of the rule that the
 event matches. An event goes through the cells of these rules, and all others cost it nothing. The
 events of one key go one after the other, as its cells are in the cache then; firings are put in the
-order of the stream afterwards (`firing_order`). Where rules have timers, an alarm waits until an
+order of the stream afterwards (`output.firings`). Where rules have timers, an alarm waits until an
 event visits its cell, or until the rows that go through at once are at their end.
+
+The actions of all rules have one numbering (`GroupTables`): ports go by their numbers in it, so
+that statements of different rules that say the same are one. A slot of a timer port holds a time
+and not a reading, and the name of the port says so.
 """
 
 from __future__ import annotations
@@ -18,17 +22,80 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Rows, read_only
-from ensue.engine.batch.input.row_lists import RowNumbers
-from ensue.engine.batch.kernels import firing_order, row_combinations
-from ensue.engine.batch.many.group_tables import GroupTables
+from ensue.engine.batch.input.column import read_only
+from ensue.engine.batch.many import row_lists
+from ensue.engine.batch.many.row_lists import RowNumbers
+from ensue.engine.batch.output import firings
 from ensue.engine.batch.output.firings import Firings
-from ensue.engine.core.cells import Cells, FiringRoom, Instants
-from ensue.engine.core.numbering import Numbers, taller
-from ensue.engine.core.packed import SLOTS
-from ensue.engine.core.rule_table import EVENTS_A_MOVE, FREE_MOVES, TABLE_STATES, Patience
-from ensue.engine.core.stepping.arrays import DONE, LACKS_ROOM, Reached, VisitedEvents, Visits
-from ensue.engine.core.stepping.visits import advance, visit_table, visit_timed, visit_window
+from ensue.engine.batch.output.remembered import TIMER_PORT
+from ensue.engine.core.cell_drivers import advance, visit_table, visit_timed, visit_window
+from ensue.engine.core.cell_step import DONE, LACKS_ROOM, Reached, VisitedEvents, Visits
+from ensue.engine.core.cells import Cells, FiringRoom
+from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
+from ensue.engine.core.numbering import Instants, Numbers, Rows, taller
+from ensue.engine.core.packed import SLOTS, PackedTables
+from ensue.engine.core.rule_table import (
+    EVENTS_A_MOVE,
+    FREE_MOVES,
+    TABLE_STATES,
+    Patience,
+    RuleTable,
+)
+from ensue.lang.derived.renaming import numbered_ports, with_ports
+from ensue.lang.syntax import Correlation, PushNew, TimerPort
+
+
+class GroupTables(PackedTables):
+    """Tables of many rules, whose actions have one numbering; `alike` has a rule of each shape."""
+
+    def __init__(
+        self,
+        tables: Sequence[RuleTable],
+        shape_of: Sequence[int],
+        windows: Sequence[int | None],
+        durations: Sequence[Sequence[int]],
+        event_ports: Sequence[int],
+        alike: Sequence[Correlation],
+    ) -> None:
+        self.actions: list[Action] = [()]
+        """Every action by its number; 0 puts out nothing."""
+        self._number_of: dict[Action, int] = {(): 0}
+        self._numbers: list[dict[int, int]] = [{0: 0} for _ in tables]
+        self._names = [numbered_ports(each) | _numbered_timers(each) for each in alike]
+        super().__init__(tables, shape_of, windows, durations, event_ports)
+
+    def _action(self, shape: int, action: int) -> int:
+        numbers = self._numbers[shape]
+        if action not in numbers:
+            table = self.tables[shape]
+            said = tuple(self._by_number(shape, push) for push in table.actions[action])
+            if said not in self._number_of:
+                self._number_of[said] = len(self.actions)
+                self.actions.append(said)
+            numbers[action] = self._number_of[said]
+        return numbers[action]
+
+    def _by_number(self, shape: int, push: PushedOutput) -> PushedOutput:
+        names, slot_of = self._names[shape], self.tables[shape].slot_of
+        bound = sorted(
+            (names[port], tuple(slot_of[place] for place in places))
+            for port, places in push.shape.bound
+        )
+        what: Any = push.what
+        if isinstance(what, Sent):
+            what = Sent(names[what.port])
+        elif isinstance(what, PushNew):
+            what = with_ports(what, names)
+        return PushedOutput(TriggerShape(push.shape.labels, tuple(bound)), what)
+
+
+def _numbered_timers(correlation: Correlation) -> dict[str, str]:
+    return {
+        port.name: f"{TIMER_PORT}{number}"
+        for number, port in enumerate(correlation.ports)
+        if isinstance(port, TimerPort)
+    }
+
 
 FIRINGS_AT_ONCE = 1 << 17
 FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
@@ -76,18 +143,18 @@ class Combinations:
         """For each row, the lists that it is in, as bits."""
         marks = np.zeros((rows, self._words), np.uint64)
         for number, each in enumerate(lists):
-            row_combinations.mark_rows(marks, each, number)
+            row_lists.mark_rows(marks, each, number)
         return marks
 
     def number(self, marks: Any, first: int, out: Numbers) -> int:
         """Number the rows from `first` on, as far as there is room; returns how far that was."""
         if self._count == self._room:
             self._forget(-(-int(self.visits.begins[self._count]) // self._count))
-        end, self._count = row_combinations.number_marks(
+        end, self._count = row_lists.number_marks(
             marks, first, out, self._slots, self._known, self._hashes, self._count
         )
         while self._listed < self._count:
-            self._listed = row_combinations.list_visits(
+            self._listed = row_lists.list_visits(
                 self._known, self._listed, self._count, self._reader_from, self._readers,
                 self._letters, self.visits,
             )  # fmt: skip
@@ -102,7 +169,7 @@ class Combinations:
     ) -> None:
         """Count for each rule the rows that it would read, if they had a key."""
         begins, rules, _ = self.visits
-        row_combinations.count_without_key(numbers, keys, first, end, begins, rules, counts)
+        row_lists.count_without_key(numbers, keys, first, end, begins, rules, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,9 +326,9 @@ class VisitedCells:
         held = room.arrays
         alarms = _alarms_in_order(room, fired) if self.tables.has_timers else _NO_ALARMS
         order = np.asarray(
-            firing_order.order_firings(held.rows, fired, read_only(times), first, alarms, held.when)
+            firings.order_firings(held.rows, fired, read_only(times), first, alarms, held.when)
         )
-        rules, rows, actions, slots = firing_order.take_firings(
+        rules, rows, actions, slots = firings.take_firings(
             order, held.rules, held.rows, held.actions, held.slots
         )
         table = self.tables.actions
@@ -297,7 +364,7 @@ _NO_ALARMS = np.empty(0, np.int64)
 def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:
     """The firings of alarms by time, then by rule, then by the start of their key."""
     held = room.arrays
-    alarms, count = firing_order.order_alarms(held.rows, held.rules, held.when, fired)
+    alarms, count = firings.order_alarms(held.rows, held.rules, held.when, fired)
     if count < 0:
         # Many alarms of one moment, as after a clock that has moved far ahead.
         alarms = np.flatnonzero(held.rows[:fired] < 0)
@@ -311,5 +378,5 @@ def by_key(keys: Numbers, count: int) -> Rows:
     """The rows in the order of their keys, rows of one key in their own."""
     if count > 4 * len(keys):
         return np.argsort(keys, kind="stable")
-    order, _ = row_combinations.rows_by_key(keys, count)
+    order, _ = row_lists.rows_by_key(keys, count)
     return np.asarray(order, np.int64)

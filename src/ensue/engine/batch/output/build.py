@@ -3,6 +3,8 @@
 In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
 from. Outputs are equal to those of `ensue.engine.outputs` byte for byte, but are made in columns,
 statement by statement: one loop writes a text of all outputs of a statement, of however many rules.
+
+The module is long because all columns of an output come from the same firings, in the same order.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ensue.engine.batch.input import text_writing
 from ensue.engine.batch.input.column import (
     NO_TEXTS,
     Column,
-    Rows,
     Texts,
     absent,
     column_of,
@@ -30,12 +32,11 @@ from ensue.engine.batch.input.column import (
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.kernels import text_writing
 from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
 from ensue.engine.batch.output.firings import Firings, Readings
-from ensue.engine.batch.output.remembered import Bound, Bundle, Remembered, bundles_of
+from ensue.engine.batch.output.remembered import BoundPorts, Bundle, Remembered, bundles_of
 from ensue.engine.core.effects import Emitted, Sent
-from ensue.engine.core.numbering import Numbers
+from ensue.engine.core.numbering import Numbers, Rows
 from ensue.engine.outputs import TIMER
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
@@ -50,7 +51,7 @@ _BESIDE_TEXTS = 24
 
 @dataclass(frozen=True, slots=True)
 class _PutOut:
-    """Outputs in their order, as columns: correlation, time, key, trigger, number at that."""
+    """Outputs in their order, as columns: correlation, time, key, trigger, number at it."""
 
     rules: Rows
     times: npt.NDArray[np.int64]
@@ -136,14 +137,14 @@ class OutputMaker:
             groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
         return Made(at, groups, rules)
 
-    def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> Bound:
+    def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> BoundPorts:
         """The bound events of some firings."""
         computed: dict[Parts, Column] = {}
         if firings.computed:
             every = np.arange(len(firings.at))[here]
             computed = {name: each.take(every) for name, each in firings.computed.items()}
         actions, places = firings.actions[here], firings.slots[here]
-        return Bound(bundle, actions, places, self._remembered, self._first, computed)
+        return BoundPorts(bundle, actions, places, self._remembered, self._first, computed)
 
     def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
         times, keys = read.times[at], read.keys[at]
@@ -180,7 +181,7 @@ class OutputMaker:
         self,
         bundle: Bundle,
         places: Rows,
-        bound: Bound,
+        bound: BoundPorts,
         put_out: _PutOut,
     ) -> ColumnGroup | EventGroup:
         """What one statement has put out; `put_out` is of these outputs only."""

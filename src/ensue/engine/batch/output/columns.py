@@ -17,10 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Rows, Texts, constant
-from ensue.engine.batch.output.event_tables import events_table
+from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts, constant
 from ensue.engine.batch.output.order import OutputPlaces, Positions, order_of
-from ensue.engine.batch.output.schema import OutputSchema, output_schema, struct_of
+from ensue.engine.batch.output.schema import OutputSchema, events_table, output_schema, struct_of
+from ensue.engine.core.numbering import Rows
 from ensue.events.arrow import CONTEXT_FIELDS, TIME
 from ensue.events.arrow_types import arrow_type, field_of
 from ensue.events.event import Event

@@ -47,7 +47,7 @@ class WrittenValues(NamedTuple):
     ends: Any
 
 
-Part = bytes | WrittenValues
+LinePart = bytes | WrittenValues
 
 
 def batch_lines(outputs: BatchOutputs, only: str | None = None) -> pa.Array:
@@ -89,7 +89,10 @@ def _group_lines(group: ColumnGroup | EventGroup) -> pa.Array:
     if any(is_nested(name) for name in group.data):
         return event_lines(group.events())
     count = len(group.places)
-    parts: list[Part] = [b'{"specversion":"' + VERSION.encode() + b'","id":', _strings(group.ids)]
+    parts: list[LinePart] = [
+        b'{"specversion":"' + VERSION.encode() + b'","id":',
+        _strings(group.ids),
+    ]
     parts += [b',"source":', _strings(group.sources)]
     parts += [b',"type":' + _json(group.type) + b',"time":', _times(group.times, None)]
     for name, values in group.provenance.items():
@@ -108,7 +111,7 @@ def event_lines(events: Sequence[Event]) -> pa.Array:
     return lines.cast(pa.string())
 
 
-def _put_together(parts: Sequence[Part], count: int) -> pa.Array:
+def _put_together(parts: Sequence[LinePart], count: int) -> pa.Array:
     lengths = np.full(count, sum(len(part) for part in parts if isinstance(part, bytes)), np.int64)
     for part in parts:
         if isinstance(part, WrittenValues):

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Rows
+from ensue.engine.core.numbering import Instants, Rows
 
 Positions = npt.NDArray[np.int64]
-Instants = npt.NDArray[np.int64]
 
 ALARM = 0
 EVENT = 1

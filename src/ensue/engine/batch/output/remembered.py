@@ -2,10 +2,10 @@
 
 A reading has a number, which cells hold in their slots. `Remembered` keeps the last batches, and of
 older readings only those that some key still holds, with the names that an output may ask for: in
-come numbers of readings, out go columns. Outputs of one statement are a `Bundle`, and `Bound` has
-the values of their ports as columns: causes, and the names that a transformer asks for.
+come numbers of readings, out go columns. Outputs of one statement are a `Bundle`, and `BoundPorts`
+has the values of their ports as columns: causes, and the names that a transformer asks for.
 
-Both stand in one file: a column of `Bound` is a column of `Remembered`, by slot.
+Both stand in one file: a column of `BoundPorts` is a column of `Remembered`, by slot.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ensue.engine.batch.input import text_writing
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.column import (
     NO_TEXTS,
     Column,
-    Mask,
-    Rows,
     Texts,
     absent,
     constant,
@@ -32,8 +31,8 @@ from ensue.engine.batch.input.column import (
     written,
     written_if_there,
 )
-from ensue.engine.batch.kernels import text_writing
-from ensue.engine.core.effects import Action, Shape
+from ensue.engine.core.effects import Action, TriggerShape
+from ensue.engine.core.numbering import Mask, Rows
 from ensue.events.event import Event
 from ensue.lang.expressions.names import Parts
 
@@ -41,7 +40,7 @@ ID: Parts = ("id",)
 HEAVY_BYTES = 1 << 26
 """The most bytes of batches that are kept for the sake of a few of their rows."""
 TIMER_PORT = "timer "
-"""What the number of a timer port begins with, where ports go by their numbers."""
+"""The prefix of a timer port's name, where ports are named by their numbers."""
 _FEW = 3
 """Causes of so many ports have a loop of their own."""
 _NO_ROWS = np.empty(0, np.int64)
@@ -86,7 +85,7 @@ class Recent:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptReadings:
     """Readings of earlier batches, by number."""
 
     numbers: Rows
@@ -118,7 +117,7 @@ class Remembered:
         self.next = 1
         self.recent_rows = 0
         self._recent_bytes = 0
-        self.parts: list[Kept | Recent] = []
+        self.parts: list[KeptReadings | Recent] = []
 
     @property
     def is_heavy(self) -> bool:
@@ -199,7 +198,7 @@ class Remembered:
         order = np.concatenate([at for _, at in groups]) if groups else np.empty(0, np.int64)
         return [found[place] for place in np.argsort(order, kind="stable").tolist()]
 
-    def _grouped(self, readings: Rows) -> list[tuple[Kept | Recent, Rows]]:
+    def _grouped(self, readings: Rows) -> list[tuple[KeptReadings | Recent, Rows]]:
         last = self.parts[-1]
         if readings.size == 0 or int(readings.min()) >= last.first:
             return [(last, np.arange(readings.size))]
@@ -209,7 +208,7 @@ class Remembered:
         return [(self.parts[n], np.flatnonzero(home == n)) for n in here.tolist()]
 
     def take_back(self) -> None:
-        """Be as before the last readings were added."""
+        """Forget the readings that were added last."""
         last = self.parts.pop()
         self.recent_rows -= self.next - last.first
         self.next = last.first
@@ -240,10 +239,10 @@ class Remembered:
         self.recent_rows = 0
         self._recent_bytes = 0
 
-    def taken(self, readings: Rows) -> Kept:
+    def taken(self, readings: Rows) -> KeptReadings:
         """These readings on their own, sorted by number; there is at least one."""
         columns = {name: self.column(name, readings) for name in self.names}
-        return Kept(readings, columns, self.events(readings) if self.whole else None)
+        return KeptReadings(readings, columns, self.events(readings) if self.whole else None)
 
     def restore(self, count: int, columns: dict[Parts, Column], whole: list[Event] | None) -> int:
         """Take in readings from a snapshot; returns the number of the first."""
@@ -251,7 +250,7 @@ class Remembered:
         if count:
             # Names that only other rules of a group ask for are absent here.
             columns = {name: absent(count) for name in self.names} | columns
-            self.parts.append(Kept(np.arange(first, first + count), columns, whole))
+            self.parts.append(KeptReadings(np.arange(first, first + count), columns, whole))
             self.next += count
         return first
 
@@ -279,7 +278,7 @@ class Bundle:
     bound_in: dict[int, frozenset[str]] = field(default_factory=dict)
     """For each action the ports that are bound in it."""
 
-    def takes(self, shape: Shape) -> bool:
+    def takes(self, shape: TriggerShape) -> bool:
         """Whether outputs of that shape can be among these.
 
         Where some lack a port, all have a bound event: another stands in for the one they lack.
@@ -292,7 +291,7 @@ class Bundle:
             and all(self.places.get(port, places) == places for port, places in shape.bound)
         )
 
-    def add(self, action: int, shape: Shape) -> None:
+    def add(self, action: int, shape: TriggerShape) -> None:
         self.places |= dict(shape.bound)
         self.bound_in[action] = frozenset(port for port, _ in shape.bound)
 
@@ -328,7 +327,7 @@ def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle
     return [bundle for alike in found.values() for bundle in alike]
 
 
-class Bound:
+class BoundPorts:
     """What the ports of a bundle are bound to, by output, as columns.
 
     `actions` and `places` have a row for each output; where a port has several places, one counts.

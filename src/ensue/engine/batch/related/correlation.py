@@ -21,24 +21,24 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.input.column import Column, Rows
+from ensue.engine.batch.input.column import Column
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Gathered, Matcher, Segment, gathered
-from ensue.engine.batch.kernels import match_links, moments
 from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import Made
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions, alarm_positions
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.paths import Path
+from ensue.engine.batch.related import latest_matches, waiting
 from ensue.engine.batch.related.counting import Counting, LeavesColumnsError
-from ensue.engine.batch.related.events import Events
 from ensue.engine.batch.related.having import operands_of
-from ensue.engine.batch.related.latest_matches import LatestMatches
-from ensue.engine.batch.related.waiting import Clock, FiringsOfClock, Waiting
+from ensue.engine.batch.related.latest_matches import MatchRegisters
+from ensue.engine.batch.related.port_aggregates import EventStore
+from ensue.engine.batch.related.waiting import FiringsOfClock, MatchClock, Waiting
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import Numbers, taller
-from ensue.engine.core.relating.form import COMPUTED, Form
+from ensue.engine.core.numbering import Numbers, Rows, taller
+from ensue.engine.core.relating.form import COMPUTED, ChainForm
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
@@ -61,7 +61,7 @@ class RelatedCorrelation:
     def __init__(
         self,
         correlation: FilterCorrelation,
-        form: Form,
+        form: ChainForm,
         types: TypeSystem,
         counts: Counts,
         number: int = 0,
@@ -85,7 +85,7 @@ class RelatedCorrelation:
         self.clear()
 
     def clear(self) -> None:
-        """Stand as at the beginning."""
+        """Go back to the state of a rule that has read nothing."""
         self.keys = Keys(bool(self.correlation.clauses.by))
         self.clock: int | None = None
         self.remembered = Remembered(self._names, self._whole)
@@ -94,20 +94,20 @@ class RelatedCorrelation:
             [self.name], bind_first, self.keys, self.types, self.remembered, key_places={}
         )
         self._enough = SMALLEST_CLEARING
-        self._latest = LatestMatches(self.form, self.bit_of)
+        self._latest = MatchRegisters(self.form, self.bit_of)
         self._floors = np.zeros(0, np.int64)
         self._counting = (
             Counting(self.form, self.bit_of, self.remembered.column)
             if self.form.needs_stretches
             else None
         )
-        self._clock: Clock | None = None
+        self._clock: MatchClock | None = None
         if self.form.after is not None:
             ports = [] if self.form.bind == "latest" else [self.bit_of(p) for p in self.form.slots]
             bits = np.array(ports, np.uint64)
-            self._clock = Clock(self.form.after, len(self.form.places), bits)
+            self._clock = MatchClock(self.form.after, len(self.form.places), bits)
         width = 2 if self._counting is None else self._counting.width
-        self._events = Events(width, self.remembered.next)
+        self._events = EventStore(width, self.remembered.next)
 
     def bit_of(self, port: str) -> int:
         return self._matcher.bit_of[PortAtom(port)]
@@ -139,8 +139,8 @@ class RelatedCorrelation:
 
     # --- the clock --------------------------------------------------------------------------------
 
-    def _read_timed(self, of: Clock, found: Gathered, clock: int) -> tuple[Made, Positions]:
-        """What fires up to the clock, where a `timeout` stands behind the chain."""
+    def _read_timed(self, of: MatchClock, found: Gathered, clock: int) -> tuple[Made, Positions]:
+        """The firings up to the clock of a rule with a `timeout` behind its chain."""
         number, letters = self.remembered.next, found.bits.astype(np.uint64)
         if found.rows.size:
             number = self._remember(found)
@@ -163,26 +163,26 @@ class RelatedCorrelation:
         return made, places[made.at]
 
     def _matches(
-        self, of: Clock, letters: Any, times: Any, keys: Numbers, number: int
+        self, of: MatchClock, letters: Any, times: Any, keys: Numbers, number: int
     ) -> tuple[Waiting, Rows]:
         """The matches that events complete, and which rows these are."""
         at, starts, slots = self._latest.link(letters, times, keys, number)
-        begun = self._events.times(starts)
-        return of.matches(times[at], keys[at], starts, begun, slots), at
+        start_times = self._events.times(starts)
+        return of.matches(times[at], keys[at], starts, start_times, slots), at
 
     def _fired(self, letters: Any, keys: Numbers, number: int, fired: FiringsOfClock) -> Rows:
         """The firings that trigger."""
         matches = fired.matches
-        holds = matches.begun >= matches.due - self._window
+        holds = matches.start_times >= matches.due - self._window
         if self.form.condition is not None:
             known, errors = operands_of(self.form, fired.slots, self.remembered)
             holds &= (known[0] != 0) & ~errors[0]
         unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
         ends = np.flatnonzero(letters & unless)
         out = np.empty(len(holds), np.int64)
-        count = moments.settle_firings(
-            moments.JudgedFirings(fired.before, holds, matches.starts, matches.keys),
-            moments.Resets(ends + number, keys[ends]),
+        count = waiting.settle_firings(
+            waiting.JudgedFirings(fired.before, holds, matches.starts, matches.keys),
+            waiting.Resets(ends + number, keys[ends]),
             self._floors,
             self.form.keep == "all",
             out,
@@ -262,6 +262,9 @@ class RelatedCorrelation:
             chosen = self._settled(letters, keys, number, at, starts, slots)
             slots = slots[chosen]
         else:
+            # A match that its key has forgotten is none, and its readings may be dropped.
+            known = np.flatnonzero(starts >= self._floors[keys[at]])
+            at, starts, slots = at[known], starts[known], slots[known]
             found = self._counting.read(
                 self._events, keys, number, at, starts, self._floors,
                 operands_of(self.form, slots, self.remembered),
@@ -290,10 +293,10 @@ class RelatedCorrelation:
         unless = np.uint64(sum(1 << self.bit_of(port) for port in self.form.unless))
         ends = np.flatnonzero(letters & unless) if unless else np.empty(0, np.int64)
         out = np.empty(len(at), np.int64)
-        forgetting = match_links.Forgetting(
+        forgetting = latest_matches.Forgetting(
             ends, self._floors, self.form.keep == "none", self.form.keep == "last"
         )
-        count = match_links.settle(at, holds, starts, keys, number, forgetting, out)
+        count = latest_matches.settle(at, holds, starts, keys, number, forgetting, out)
         return out[:count]
 
     def _grow(self) -> None:
@@ -311,7 +314,7 @@ class RelatedCorrelation:
 
     @property
     def oldest(self) -> int | None:
-        """The time before which nothing counts any more."""
+        """The edge of the window: events before this time count no longer."""
         if self.form.window is None or self.clock is None:
             return None
         return self.clock - self.form.window

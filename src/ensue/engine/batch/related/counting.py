@@ -1,4 +1,4 @@
-"""Stretches of ports and their aggregates over batches: what `kernels.stretches` needs around it.
+"""Stretches of ports and their aggregates over batches: what `stretches` needs around it.
 
 In come the numbers, keys and candidates of a batch; out goes which candidates trigger, what the
 first events are, and what each aggregate comes to. Values stand in the store beside their events:
@@ -19,16 +19,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ensue.engine.batch.input.column import Column, Rows, column_of
+from ensue.engine.batch.input.column import Column, column_of
 from ensue.engine.batch.input.keys import TextNumbers
-from ensue.engine.batch.kernels import conditions, port_aggregates, stretches
-from ensue.engine.batch.kernels.exact_sums import MOST_LIMBS
-from ensue.engine.batch.related.events import Events
+from ensue.engine.batch.related import conditions, port_aggregates, stretches
+from ensue.engine.batch.related.conditions import MOST_LIMBS
+from ensue.engine.batch.related.port_aggregates import EventStore
 from ensue.engine.batch.related.sums import Powers, Tallies, put_back, tallies_in
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import IntegerNumbers, Numbers, taller
+from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows, taller
 from ensue.engine.core.relating.condition import MOST_REGISTERS, Condition
-from ensue.engine.core.relating.form import Asked, Form
+from ensue.engine.core.relating.form import AskedAggregate, ChainForm
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.lang.expressions.names import Parts
 
@@ -55,7 +55,7 @@ class LeavesColumnsError(Exception):
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundTriggers:
     """Triggers: which candidates; the first event of each place; the aggregates, by number."""
 
     candidates: Rows
@@ -67,7 +67,7 @@ class Found:
 class _Values:
     """How the values of one aggregate become numbers of 64 bits."""
 
-    asked: Asked
+    asked: AskedAggregate
     powers: Powers = field(default_factory=Powers)
     texts: TextNumbers = field(default_factory=TextNumbers)
     numbers: IntegerNumbers = field(default_factory=IntegerNumbers)
@@ -80,7 +80,7 @@ class Counting:
     """
 
     def __init__(
-        self, form: Form, bit_of: Callable[[str], int], column: Callable[[Parts, Rows], Column]
+        self, form: ChainForm, bit_of: Callable[[str], int], column: Callable[[Parts, Rows], Column]
     ) -> None:
         self._form = form
         self._bit_of = bit_of
@@ -241,14 +241,14 @@ class Counting:
 
     def read(
         self,
-        events: Events,
+        events: EventStore,
         keys: Numbers,
         number: int,
         candidates: Rows,
         starts: Rows,
         floors: Rows,
         operands: tuple[Any, Any] | None,
-    ) -> Found:
+    ) -> FoundTriggers:
         """Let the readings from `number` on count.
 
         Without operands they are read again: nothing triggers.
@@ -286,11 +286,11 @@ class Counting:
             for number, each in enumerate(form.aggregates)
         ]
         assert len(columns) == count
-        return Found(room.candidates[:fired], room.slots[:fired], columns)
+        return FoundTriggers(room.candidates[:fired], room.slots[:fired], columns)
 
-    def _store(self, events: Events) -> port_aggregates.Store:
+    def _store(self, events: EventStore) -> port_aggregates.StoreArrays:
         rows = events.rows
-        return port_aggregates.Store(
+        return port_aggregates.StoreArrays(
             rows, rows.view(np.float64), self._table, self._used, events.base
         )
 
@@ -342,12 +342,12 @@ class Counting:
 
     # --- what is remembered ---------------------------------------------------------------------
 
-    def first_that_counts(self, events: Events, time: int) -> int:
+    def first_that_counts(self, events: EventStore, time: int) -> int:
         """The number of the first event that counts from a time on; 0 if none does."""
         store = self._store(events)
         return int(stretches.age_all(self.held, time, self._stretches(), store))
 
-    def remembered(self, events: Events, oldest: int | None) -> tuple[Rows, Rows]:
+    def remembered(self, events: EventStore, oldest: int | None) -> tuple[Rows, Rows]:
         """The readings that keys remember, each with its key, keys and readings in order."""
         since = -FAR if oldest is None else oldest
         # An event is read under one key.

@@ -14,11 +14,11 @@ import numpy as np
 from ensue.engine.batch.input.column import Column, absent, column_of
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.batch.output.remembered import Remembered
-from ensue.engine.core.relating.form import Form
+from ensue.engine.core.relating.form import ChainForm
 from ensue.lang.expressions.names import Parts
 
 
-def operands_of(form: Form, slots: Any, remembered: Remembered) -> tuple[Any, Any]:
+def operands_of(form: ChainForm, slots: Any, remembered: Remembered) -> tuple[Any, Any]:
     """The value of each operand for each candidate, and where there is an error instead."""
     condition, count = form.condition, len(slots)
     operands = condition.operands if condition is not None else ()
@@ -49,7 +49,7 @@ def operands_of(form: Form, slots: Any, remembered: Remembered) -> tuple[Any, An
 class _Bound:
     """The names that `having` asks for, over the events that candidates have bound."""
 
-    def __init__(self, form: Form, slots: Any, remembered: Remembered) -> None:
+    def __init__(self, form: ChainForm, slots: Any, remembered: Remembered) -> None:
         self._slots = slots
         self._remembered = remembered
         self._places: dict[str, list[int]] = {}

@@ -1,6 +1,6 @@
 """The state of a rule that relates events, as the one form that every engine has for it.
 
-What a key remembers is a list of readings (`ensue.engine.core.saved.rules`), whether it runs event
+What a key remembers is a list of readings (`ensue.engine.core.saved_rules`), whether it runs event
 by event or in columns. In columns only the readings that still count are kept, and of their events
 the names that the rule asks for, unless it sends events on.
 """
@@ -13,16 +13,16 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.input.event_batches import EventBatch
+from ensue.engine.batch.column_state import event_of, saved_key
+from ensue.engine.batch.input.intake import EventBatch
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.output.remembered import ID
 from ensue.engine.batch.related.correlation import RelatedCorrelation
-from ensue.engine.batch.saved.to_step import event_of, saved_key
 from ensue.engine.batch.single.by_event import SavedEvents
 from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.relating.tallies import SavedTallies
-from ensue.engine.core.saved.rules import (
+from ensue.engine.core.saved_rules import (
     SavedBranch,
     SavedEvent,
     SavedExtra,

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.kernels import conditions, port_aggregates
-from ensue.engine.batch.kernels.exact_sums import EXPONENT_OF_ONE, LIMB
-from ensue.engine.core.relating.form import Form
+from ensue.engine.batch.related import conditions, port_aggregates
+from ensue.engine.batch.related.conditions import EXPONENT_OF_ONE, LIMB
+from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.tallies import SavedTallies, saved_sum
 
 _ROOM_FOR_EVENTS = 31
@@ -26,7 +26,7 @@ _DIGITS = (1 << LIMB) - 1
 Registers = npt.NDArray[np.int64]
 
 
-class Sums(NamedTuple):
+class KeySums(NamedTuple):
     """One sum for each key: how many values it is of, and its limbs above a power of two."""
 
     present: npt.NDArray[np.int64]
@@ -38,9 +38,9 @@ class Tallies(NamedTuple):
     """For each key how many events counted ports have, and its sums by the number of aggregates."""
 
     counts: npt.NDArray[np.int64]
-    sums: dict[int, Sums]
+    sums: dict[int, KeySums]
 
-    def save(self, key: int, form: Form) -> SavedTallies:
+    def save(self, key: int, form: ChainForm) -> SavedTallies:
         """The tallies of one key, as every engine has them."""
         counts = dict(zip(form.counted, self.counts[key].tolist(), strict=True))
         sums = {}
@@ -51,8 +51,8 @@ class Tallies(NamedTuple):
             sums[number] = saved_sum(int(each.present[key]), whole, numerator, int(each.power))
         return SavedTallies(counts, sums)
 
-    def take_in(self, key: int, saved: SavedTallies, form: Form) -> None:
-        """Have the tallies of one key; the limbs of sums have room for them."""
+    def take_in(self, key: int, saved: SavedTallies, form: ChainForm) -> None:
+        """Write the saved tallies of one key; the limbs of sums are wide enough for them."""
         self.counts[key] = [saved.counts[port] for port in form.counted]
         for number, of in saved.sums.items():
             sums, total = self.sums[number], of.whole_number
@@ -67,7 +67,7 @@ class Tallies(NamedTuple):
 
 @dataclass
 class Powers:
-    """Between which powers of two the reals of an aggregate lie, so far."""
+    """The range of powers of two in which all reals of an aggregate lie, so far."""
 
     low: int = 0
     high: int = 0
@@ -104,7 +104,9 @@ def tallies_in(held: Registers, ports: Registers, aggregates: Registers) -> Tall
         if row[conditions.KIND] == conditions.SUM:
             own, limbs = row[conditions.OWN], row[conditions.LIMBS]
             found = held[:, own : own + 1 + limbs]
-            sums[number] = Sums(found[:, 0].copy(), _carried(found[:, 1:]), row[conditions.POWER])
+            sums[number] = KeySums(
+                found[:, 0].copy(), _carried(found[:, 1:]), row[conditions.POWER]
+            )
     return Tallies(counts, sums)
 
 

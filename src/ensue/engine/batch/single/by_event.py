@@ -20,11 +20,11 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.paths import Path
-from ensue.engine.core.instances.linked import LinkedFilter
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
-from ensue.engine.core.saved.machines import PlainMachine, from_plain, to_plain
-from ensue.engine.core.saved.rules import SavedRule, last_read_in, restore_rule, save_rule
+from ensue.engine.core.relating.linked import LinkedFilter
+from ensue.engine.core.saved_machines import PlainMachine, from_plain, to_plain
+from ensue.engine.core.saved_rules import SavedRule, last_read_in, restore_rule, save_rule
 from ensue.engine.counts import Counts
 from ensue.engine.timing.alarms import Alarms
 from ensue.errors import SnapshotError

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher, Segment, SymbolNumbers, gathered
 from ensue.engine.batch.output.build import OutputMaker
@@ -24,13 +23,13 @@ from ensue.engine.batch.output.order import Positions
 from ensue.engine.batch.output.remembered import Remembered
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
+from ensue.engine.core.cell_drivers import walk_table, walk_window
+from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import Cells, FiringRoom, RuleCells
-from ensue.engine.core.numbering import Numbers, distinct
+from ensue.engine.core.numbering import Numbers, Rows, distinct
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import TABLE_STATES, Patience, RuleTable
 from ensue.engine.core.shapes import begins_with_statements
-from ensue.engine.core.stepping.arrays import WalkedEvents
-from ensue.engine.core.stepping.walk import walk_table, walk_window
 from ensue.engine.counts import Counts
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.keys import key_places
@@ -107,7 +106,7 @@ class ColumnCorrelation:
         return made, found.positions(made.at)
 
     def _read(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
-        """Let the cells read; where their table grows too large, the rest is stepped."""
+        """Take events through the cells; where their table grows too large, step the rest."""
         if self._linear is not None:
             return self._linear.read(bits, keys, times, self.keys.count, first)
         firings = self.read_symbols(bits, keys, times, self.keys.count, first)
@@ -188,7 +187,7 @@ class ColumnCorrelation:
         self.leave_table("it had left its table before").take_starts(at, starts, started)
 
     def make_room(self) -> None:
-        """Have a state for every key that is numbered."""
+        """Make cells for all keys that have numbers."""
         if self._linear is None:
             self._cells.grow(self.keys.count)
         else:

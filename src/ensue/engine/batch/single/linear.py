@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.input.column import Rows
 from ensue.engine.batch.input.matching import SymbolNumbers
-from ensue.engine.batch.kernels.linear_steps import (
+from ensue.engine.batch.output.firings import Firings
+from ensue.engine.batch.single.linear_steps import (
     BINDS,
     BINDS_FIRST,
     EMITS,
@@ -28,13 +28,12 @@ from ensue.engine.batch.kernels.linear_steps import (
     place_shapes,
     walk_linear,
 )
-from ensue.engine.batch.output.firings import Firings
+from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import FiringRoom
 from ensue.engine.core.effects import Action, emitted_types
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import Numbers, taller
+from ensue.engine.core.numbering import Numbers, Rows, taller
 from ensue.engine.core.rule_table import Symbols, first_starts
-from ensue.engine.core.stepping.arrays import WalkedEvents
 from ensue.machine.model import Bind, Emit, Fire, Machine
 
 _ENDLESS = 2**61

@@ -37,7 +37,7 @@ def filled(template: str, **parts: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def compiled(text: str, function: str, scope: dict[str, Any]) -> Any:
+def function_from(text: str, function: str, scope: dict[str, Any]) -> Any:
     """The function of that name, over the values of `scope`."""
     exec(_code(text, function), scope)
     return scope[function]

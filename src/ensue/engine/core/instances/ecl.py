@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.engine.core.atoms import mask_of
 from ensue.engine.core.instances.firing import Noted
-from ensue.engine.core.instances.keys import Facts, FastKey, KeyInstance, whole_key
-from ensue.engine.core.instances.rows import Move, Row, RowTable
+from ensue.engine.core.instances.keys import FastKey, KeyInstance, SharedFacts, whole_key
+from ensue.engine.core.instances.rows import Row, RowMove, RowTable
 from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import TIMER, Outputs
-from ensue.engine.ports import Reading
+from ensue.engine.ports import Reading, mask_of
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.keys import key_places
@@ -25,7 +24,7 @@ from ensue.machine.model import Emit, Machine, State
 _NO_TIMEOUTS: dict[State, int] = {}
 
 
-class EclFacts(Facts):
+class EclFacts(SharedFacts):
     """What all instances of an ECL correlation share."""
 
     def __init__(self, correlation: EclCorrelation, machine: Machine, types: TypeSystem) -> None:
@@ -101,7 +100,7 @@ class EclRunner(KeyInstance):
         """Whether it stands as at its start, with no timeout under way."""
         return self.row.bits == self.rows.first.bits and not self.timeouts
 
-    def _take(self, step: Move, time: int, event_id: str | None) -> list[Event]:
+    def _take(self, step: RowMove, time: int, event_id: str | None) -> list[Event]:
         self.row = step.to
         if self.timeouts or step.started:
             # A timeout that is over is no longer active; one that was started again counts anew.

@@ -19,14 +19,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ensue.engine.core.instances.compiling import compiled, filled
+from ensue.engine.core.instances.compiling import filled, function_from
 from ensue.engine.core.instances.keys import FastKey, whole_key
-from ensue.engine.core.renaming import with_ports
 from ensue.engine.outputs import fitting_key, value_for
 from ensue.events.event import CONTEXT, Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.derived.keys import key_places
 from ensue.lang.derived.label_logic import label_value
+from ensue.lang.derived.renaming import with_ports
 from ensue.lang.expressions import Expression, Literal, Name
 from ensue.lang.expressions.scopes import PortScope, TimerScope
 from ensue.lang.syntax import (
@@ -44,7 +44,7 @@ MOST_SORTED_OUT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class AttributeValue:
     """A value of `push new`: a constant, an attribute as it is (`port`), or an expression."""
 
     name: str
@@ -64,21 +64,21 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentPort:
     """`push a`, by the number of the port."""
 
     port: int
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltEvent:
     """`push new`: each attribute with its value, and the port that it is taken from as it is.
 
     `carried` are attributes that are filled with the key: name, type and place in the key.
     """
 
     type: str
-    values: tuple[tuple[str, int | None, Value], ...]
+    values: tuple[tuple[str, int | None, AttributeValue], ...]
     carried: tuple[tuple[str, ValueType, int], ...] = ()
 
 
@@ -93,7 +93,7 @@ class Recipe:
     labels: str
     keyed: bool
     ports: tuple[str, ...]
-    statements: tuple[Sent | Built, ...]
+    statements: tuple[SentPort | BuiltEvent, ...]
     clocks: int = 0
 
     @property
@@ -111,7 +111,7 @@ class Recipe:
         said: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
         numbered = {port: str(number) for number, port in enumerate(self.ports)}
         for each in self.statements:
-            if isinstance(each, Sent):
+            if isinstance(each, SentPort):
                 said.append(each.port)
                 continue
             # Constants as text, for in Python `1`, `1.0` and `True` would be one.
@@ -131,7 +131,9 @@ class Recipe:
         return tuple(said)
 
 
-def values_of(statement: PushNew, correlation: Correlation, types: TypeSystem) -> list[Value]:
+def values_of(
+    statement: PushNew, correlation: Correlation, types: TypeSystem
+) -> list[AttributeValue]:
     attributes = types.attributes(statement.type)
     ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
     values = []
@@ -140,16 +142,16 @@ def values_of(statement: PushNew, correlation: Correlation, types: TypeSystem) -
         match expression:
             case Literal():
                 constant = value_for(expression, PortScope({}), type_)
-                values.append(Value(name, type_, expression, constant=constant))
+                values.append(AttributeValue(name, type_, expression, constant=constant))
             case Name((port, attribute)) if (
                 port in ports
                 and attribute.lower() not in CONTEXT
                 and type_.element is None
                 and types.attributes(ports[port].type).get(attribute) == type_
             ):
-                values.append(Value(name, type_, expression, port, attribute))
+                values.append(AttributeValue(name, type_, expression, port, attribute))
             case _:
-                values.append(Value(name, type_, expression))
+                values.append(AttributeValue(name, type_, expression))
     return values
 
 
@@ -189,12 +191,12 @@ def recipe_for(
     clocks = [port for port in bound if port in timers]
     ports = (*(port for port in bound if port not in timers), *clocks)
     numbers = {port: number for number, port in enumerate(ports)}
-    made: list[Sent | Built] = []
+    made: list[SentPort | BuiltEvent] = []
     for statement in said:
         if isinstance(statement, str):
             attributes = types.attributes(statement)
             made.append(
-                Built(
+                BuiltEvent(
                     statement,
                     (),
                     tuple(
@@ -207,12 +209,12 @@ def recipe_for(
         elif isinstance(statement, PushPort):
             # What is bound to a timer is no event that could be sent on.
             if statement.port in numbers and statement.port not in timers:
-                made.append(Sent(numbers[statement.port]))
+                made.append(SentPort(numbers[statement.port]))
         else:
             values = values_of(statement, correlation, types)
             # A port that is not bound has no values: as if null had been written.
             built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
-            made.append(Built(statement.type, built))
+            made.append(BuiltEvent(statement.type, built))
     return Recipe(labels, bool(correlation.clauses.by), ports, tuple(made), len(clocks))
 
 
@@ -247,7 +249,7 @@ def emit_all(made, firings, names, state, time, trigger, before):
 """
 
 
-class _Writing:
+class _RecipeText:
     """The text of one recipe, and the values that it names."""
 
     def __init__(self, recipe: Recipe) -> None:
@@ -258,7 +260,7 @@ class _Writing:
         self.carried: list[str] = []
         self._provenance = self._provenance_text()
         self._built: list[str | None] = [
-            self._data(each) if isinstance(each, Built) else None for each in recipe.statements
+            self._data(each) if isinstance(each, BuiltEvent) else None for each in recipe.statements
         ]
 
     def _constant(self, value: Any) -> str:
@@ -271,7 +273,7 @@ class _Writing:
         text = f"'correlation': name, 'trigger': trigger, 'labels': {labels}, 'causes': causes"
         return text + (", 'partitionkey': partition" if self._recipe.keyed else "")
 
-    def _data(self, statement: Built) -> str:
+    def _data(self, statement: BuiltEvent) -> str:
         """The data of an event, over variables that `prepare` sets."""
         parts = []
         for name, port, value in statement.values:
@@ -344,7 +346,7 @@ class _Writing:
             self._recipe.statements, self._built, identities, strict=True
         ):
             lines += [count] if count else []
-            if isinstance(statement, Sent):
+            if isinstance(statement, SentPort):
                 event = f"e{statement.port}"
                 lines.append(
                     f"made.append(Event({event}.id, {event}.source, {event}.type, time,"
@@ -375,12 +377,12 @@ def _of_three(one: int, same: int, other: int) -> str:
     return f"causes = i{one} if i{one} == i{other} else {both}"
 
 
-def _value_in_full(value: Value, event: Event) -> Any:
+def _value_in_full(value: AttributeValue, event: Event) -> Any:
     assert value.port is not None
     return value_for(value.expression, PortScope({value.port: event}), value.type)
 
 
-def _computed(value: Value, ports: Sequence[str], *bound: Event | int) -> Any:
+def _computed(value: AttributeValue, ports: Sequence[str], *bound: Event | int) -> Any:
     """A value that is computed over what is bound: events, and the times of timers."""
     scopes = [TimerScope(each) if isinstance(each, int) else each for each in bound]
     scope = PortScope(dict(zip(ports, scopes, strict=True)))
@@ -406,7 +408,7 @@ def compile_single(
     `bound` has an expression over `held` for each port of the recipe, which gives the noted event;
     `values` are what these expressions name.
     """
-    writing = _Writing(recipe)
+    writing = _RecipeText(recipe)
     key = ":{partition}" if recipe.keyed else ""
     identity = f"f'{{name}}:{{trigger}}@{{time}}{key}:{{number}}'"
     count = "number = outputs.number(time, trigger)"
@@ -417,7 +419,7 @@ def compile_single(
         statements=writing.statements([identity] * recipe.count, count),
     )
     scope = {**writing.scope, **values, "name": name, "source": f"ensue/{name}"}
-    run: Callable[..., list[Event]] = compiled(text, "run", scope)
+    run: Callable[..., list[Event]] = function_from(text, "run", scope)
     return run
 
 
@@ -429,7 +431,7 @@ def compile_for_cells(recipe: Recipe) -> Callable[..., None]:
     of each rule by its number; `before`, if rules may have put something out at this trigger
     already, how much each has.
     """
-    writing = _Writing(recipe)
+    writing = _RecipeText(recipe)
     numbers = range(len(recipe.event_ports))
     prepare = writing.prepare() or ["causes = ''"]
     if len(numbers) > MOST_SORTED_OUT:
@@ -455,5 +457,5 @@ def compile_for_cells(recipe: Recipe) -> Callable[..., None]:
             [f"name + tail{n + 1}" for n in range(recipe.count)], count=""
         ),
     )
-    emit_all: Callable[..., None] = compiled(text, "emit_all", writing.scope)
+    emit_all: Callable[..., None] = function_from(text, "emit_all", writing.scope)
     return emit_all

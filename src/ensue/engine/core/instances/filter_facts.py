@@ -7,10 +7,9 @@ asked for, and kept. How an instance gets there is for `filters`.
 
 from __future__ import annotations
 
-from ensue.engine.core.instances.firing import IN_LIST, Access, Firing, Run
-from ensue.engine.core.instances.keys import Facts, FastKey, whole_key
-from ensue.engine.core.instances.places import IN_ATTRIBUTES
-from ensue.engine.core.instances.rows import Move, Speaking
+from ensue.engine.core.instances.firing import IN_LIST, Access, Firing, RunStatements
+from ensue.engine.core.instances.keys import FastKey, SharedFacts, whole_key
+from ensue.engine.core.instances.rows import IN_ATTRIBUTES, RowMove, Speaking
 from ensue.engine.core.instances.windows import WindowSteps
 from ensue.engine.outputs import Outputs
 from ensue.events.types import TypeSystem
@@ -21,11 +20,10 @@ from ensue.machine.model import Machine, Switch
 from ensue.machine.stepping import Fired
 
 
-class FilterFacts(Facts):
+class FilterFacts(SharedFacts):
     """What all instances of a filter share.
 
-    `speaks` has, of the steps that were taken so far, those of which all that follows is written
-    out in one function.
+    `speaks` has the moves whose whole effect is one generated function, as far as they have come.
     """
 
     def __init__(self, correlation: FilterCorrelation, machine: Machine, types: TypeSystem) -> None:
@@ -45,16 +43,16 @@ class FilterFacts(Facts):
         if not timed and not self.changes_labels:
             self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
-        self.speaks: dict[Move, Run] = {}
+        self.speaks: dict[RowMove, RunStatements] = {}
         self._name, self._is_keyed = correlation.name, bool(correlation.clauses.by)
-        self._firings: dict[Move, tuple[Firing, ...]] = {}
+        self._firings: dict[RowMove, tuple[Firing, ...]] = {}
         self._by_effect: dict[Fired, Firing] = {}
         self._windowed: dict[tuple[int, int], Firing] = {}
 
     def outputs(self, key: FastKey) -> Outputs:
         return Outputs(self._name, whole_key(key), self._is_keyed, self.types)
 
-    def firings(self, step: Move) -> tuple[Firing, ...]:
+    def firings(self, step: RowMove) -> tuple[Firing, ...]:
         known = self._firings.get(step)
         if known is None:
             if len(self._firings) >= FIRINGS_REMEMBERED:

@@ -9,17 +9,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
-from ensue.engine.core.atoms import mask_of
 from ensue.engine.core.instances.filter_facts import FilterFacts
 from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.instances.places import ATTRIBUTES, Places, all_places
-from ensue.engine.core.instances.rows import Move, Row, RowTable
-from ensue.engine.core.instances.windows import NEVER, Held, HeldStarts, WindowSteps
+from ensue.engine.core.instances.rows import (
+    ATTRIBUTES,
+    PlaceList,
+    Row,
+    RowMove,
+    RowTable,
+    all_places,
+)
+from ensue.engine.core.instances.windows import NEVER, HeldStarts, PlacesAndStarts, WindowSteps
 from ensue.engine.instance import ENDLESS
-from ensue.engine.outputs import Outputs, Trigger
-from ensue.engine.ports import Reading
-from ensue.engine.transformer import Transformer
+from ensue.engine.outputs import Outputs, Transformer, Trigger
+from ensue.engine.ports import Reading, mask_of
 from ensue.events.event import Event
 from ensue.lang.syntax import TimerPort
 from ensue.machine.model import Bind, Emit, State
@@ -33,7 +37,7 @@ class FilterRunner(KeyInstance):
 
     __slots__ = ("_changed", "facts", "row")
 
-    row: Row | dict[int, Move]
+    row: Row | dict[int, RowMove]
 
     def __init__(
         self,
@@ -140,7 +144,7 @@ class TabledFilter(FilterRunner):
 
     @property
     def places(self) -> list[Noted | None]:
-        return Places(self, self.facts.place_count)
+        return PlaceList(self, self.facts.place_count)
 
     def bound(self) -> Sequence[Noted | None]:
         return all_places(self)
@@ -197,7 +201,7 @@ class TabledFilter(FilterRunner):
         return self.row.bits == self.rows.first.bits
 
 
-NO_ROW: dict[int, Move] = {}
+NO_MOVES: dict[int, RowMove] = {}
 """What a machine that is stepped directly has for a row: no step is ever known beforehand."""
 
 
@@ -219,7 +223,7 @@ class WindowedFilter(FilterRunner):
         super().__init__(facts, timers, outputs, started)
         self.places = [None] * facts.place_count
         self.stepper = stepper
-        self.row = NO_ROW
+        self.row = NO_MOVES
         self.active: Starts = stepper.begin()[0]
 
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
@@ -280,7 +284,7 @@ class QuickWindow(WindowedFilter):
 
     __slots__ = ("steps",)
 
-    places: Held
+    places: PlacesAndStarts
 
     def __init__(
         self,
@@ -293,7 +297,7 @@ class QuickWindow(WindowedFilter):
     ) -> None:
         FilterRunner.__init__(self, facts, timers, outputs, started)
         self.stepper = stepper
-        self.row = NO_ROW
+        self.row = NO_MOVES
         self.steps = steps
         self.places = steps.blank.copy()
 
@@ -353,6 +357,6 @@ class QuickWindow(WindowedFilter):
         if self.steps.begins_empty:
             return max(self.starts, default=NEVER) < oldest
         return all(
-            start == begun or (start >= oldest) == (begun >= oldest)
-            for start, begun in zip(self.starts, self.steps.first, strict=True)
+            start == first or (start >= oldest) == (first >= oldest)
+            for start, first in zip(self.starts, self.steps.first, strict=True)
         )

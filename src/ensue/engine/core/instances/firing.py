@@ -13,8 +13,8 @@ from operator import itemgetter
 from typing import Any
 
 from ensue.engine.core.instances.emitting import (
+    AttributeValue,
     Recipe,
-    Value,
     compile_single,
     recipe_of,
     statements_with,
@@ -66,19 +66,19 @@ def _when_read(item: tuple[str, Noted]) -> int:
     return item[1][0]
 
 
-Run = Callable[[Outputs, Any, int, str], list[Event]]
-"""Takes where outputs are counted, what holds the places, the time, and the id of the event."""
+RunStatements = Callable[[Outputs, Any, int, str], list[Event]]
+"""Builds the outputs of a firing from `Outputs`, the holder of places, the time, the event's id."""
 
 
-Constant = Callable[[int], str]
-"""Gives a number a name, for a text in which it is to be named."""
+ConstantName = Callable[[int], str]
+"""Gives a constant the name by which a generated text calls it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
     """How generated code reads the places of an instance: one, as text over `held`, or all."""
 
-    text: Callable[[int, Constant], str]
+    text: Callable[[int, ConstantName], str]
     all: Callable[[Any], Sequence[Noted | None]]
 
 
@@ -106,9 +106,9 @@ class Firing:
         self._first = correlation.clauses.bind == "first"
         self._labels = ",".join(sorted(fired.labels))
         self._pairs = tuple((place, ports[place]) for place in fired.places)
-        self._statements: list[tuple[str, list[Value]] | str] = []
+        self._statements: list[tuple[str, list[AttributeValue]] | str] = []
         recipe = recipe_of(correlation, types, fired, ports)
-        self.quickly: Run | None = None
+        self.quickly: RunStatements | None = None
         if recipe is not None and recipe.ports:
             self.quickly = self._written_out(correlation.name, recipe)
         for statement in statements_with(correlation, fired.labels):
@@ -144,7 +144,7 @@ class Firing:
                 made.append(outputs.make(type_name, data, time, trigger, {**provenance}))
         return made
 
-    def _written_out(self, name: str, recipe: Recipe) -> Run:
+    def _written_out(self, name: str, recipe: Recipe) -> RunStatements:
         """The firing as Python: from its places to its events."""
         values: dict[str, Any] = {"choose": min if self._first else max, "number_of": _number}
 
@@ -163,7 +163,7 @@ class Firing:
         return compile_single(recipe, name, bound, values)
 
 
-def data_of(values: Iterable[Value], found: Mapping[str, Noted]) -> dict[str, Any]:
+def data_of(values: Iterable[AttributeValue], found: Mapping[str, Noted]) -> dict[str, Any]:
     data: dict[str, Any] = {}
     scope: PortScope | None = None
     for value in values:

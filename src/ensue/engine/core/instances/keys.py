@@ -1,9 +1,9 @@
 """Keys by which instances are found, and what instances of one rule have in common.
 
 A key of one text or number stands for itself (`FastKey`), which is hashed faster than a tuple; any
-other key is the tuple of `ensue.engine.ports`. `Facts` holds what all instances of a rule share,
-and `KeyInstance` is an instance that makes its `Outputs` only when it puts out something: most of
-millions of keys never do.
+other key is the tuple of `ensue.engine.ports`. `SharedFacts` holds what all instances of a rule
+share, and `KeyInstance` is an instance that makes its `Outputs` only when it puts out something:
+most of millions of keys never do.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from ensue.engine.core.atoms import timer_mask
 from ensue.engine.instance import NO_TIMERS, Instance
 from ensue.engine.outputs import Outputs
-from ensue.engine.ports import Key
+from ensue.engine.ports import Key, timer_mask
 from ensue.lang.syntax import TimerPort
 from ensue.machine.model import Machine
 
 FastKey = str | int | float | Key
-"""A key as instances are found by: a single text or number stands for itself."""
+"""The key by which instances are found: a single text or number stands for itself."""
 
 
 def whole_key(key: FastKey) -> Key:
@@ -40,7 +39,7 @@ def fast_key(key: Key) -> FastKey:
     return key
 
 
-class Facts:
+class SharedFacts:
     """The facts that all instances of a rule share: here, the masks of its timer ports."""
 
     machine: Machine
@@ -69,7 +68,7 @@ class KeyInstance(Instance):
 
     __slots__ = ("_said",)
 
-    facts: Facts
+    facts: SharedFacts
     _said: Outputs | FastKey
 
     def __init__(

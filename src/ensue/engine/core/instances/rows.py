@@ -1,19 +1,27 @@
-"""Tables by bit masks: what a step of the engine looks up, and nothing else.
+"""Tables by bit masks, and where a filter on its table keeps what is bound.
 
 A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
-to a `Move`: the next row, the places that the event is bound in, and what else happens. Steps are
-made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are shared
-by all keys and by all rules whose machines have the same structure. Most events of a long chain do
-nothing to a row: they share one step, and no pass is made for them. Past the limits a row is made,
-used and forgotten.
+to a `RowMove`: the next row, the places that the event is bound in, and what else happens. Moves
+are made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are
+shared by all keys and by all rules whose machines have the same structure. Most events of a long
+chain do nothing to a row: they share one move, and no pass is made for them. Past the limits a row
+is made, used and forgotten.
+
+The first places of a key are attributes of its instance, and only the others, which few rules have,
+are in a list: a list for each key would be two more pieces of memory, and with thousands of keys
+each of them is far away when an event comes. `binding` makes the function that binds an event in
+places, `place_text` the text that reads one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Protocol
 
-from ensue.engine.core.instances.places import binding
+from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
+from ensue.engine.core.instances.firing import Access, ConstantName, Noted
 from ensue.engine.core.instances.windows import WindowSteps
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
@@ -22,11 +30,89 @@ from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Branch, Emit, Machine, State, Switch, Timer
 from ensue.machine.stepping import Fired
 
+ATTRIBUTES = ("place0", "place1", "place2", "place3")
+
+BindPlaces = Callable[[Any, Noted], None]
+
+
+class HoldsPlaces(Protocol):
+    """An instance with places; `more` holds places that the attributes have no room for."""
+
+    place0: Noted | None
+    place1: Noted | None
+    place2: Noted | None
+    place3: Noted | None
+    more: list[Noted | None] | None
+
+
+def place_text(place: int, constant: ConstantName) -> str:
+    """A place of the variable `held`."""
+    if place < len(ATTRIBUTES):
+        return f"held.{ATTRIBUTES[place]}"
+    return f"held.more[{constant(place - len(ATTRIBUTES))}]"
+
+
+@lru_cache(maxsize=TEXTS_REMEMBERED)
+def binding(places: tuple[int, ...]) -> BindPlaces:
+    """`bind(held, noted)`: puts an event into all of these places."""
+    few = frozenset(place for place in places if place < len(ATTRIBUTES))
+    others = [place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES)]
+    return _in_list(_in_attributes(few) if few else None, others) if others else _in_attributes(few)
+
+
+@lru_cache
+def _in_attributes(places: frozenset[int]) -> BindPlaces:
+    targets = "".join(f"held.{ATTRIBUTES[place]} = " for place in sorted(places))
+    bind: BindPlaces = function_from(f"def bind(held, noted): {targets}noted", "bind", {})
+    return bind
+
+
+def _in_list(few: BindPlaces | None, others: Sequence[int]) -> BindPlaces:
+    """For places of which some, or all, are in the list."""
+
+    def bind(held: Any, noted: Noted) -> None:
+        if few is not None:
+            few(held, noted)
+        more = held.more
+        for place in others:
+            more[place] = noted
+
+    return bind
+
+
+def all_places(held: HoldsPlaces) -> list[Noted | None]:
+    """All places, as they are now."""
+    few = [held.place0, held.place1, held.place2, held.place3]
+    return few if held.more is None else few + held.more
+
+
+IN_ATTRIBUTES = Access(place_text, all_places)
+
+
+class PlaceList(list["Noted | None"]):
+    """The places of an instance as a list: what is set in it is set there, too."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self, held: HoldsPlaces, count: int) -> None:
+        list.__init__(self, all_places(held))
+        del self[count:]
+        self._held = held
+
+    def __setitem__(self, place: Any, noted: Any) -> None:
+        assert isinstance(place, int), "places are bound one by one"
+        list.__setitem__(self, place, noted)
+        if place < len(ATTRIBUTES):
+            setattr(self._held, ATTRIBUTES[place], noted)
+        elif self._held.more is not None:
+            self._held.more[place - len(ATTRIBUTES)] = noted
+
+
 Speaking = tuple[LabelExpression, ...]
 """The conditions of the cases that have statements, of a rule in which nothing else counts."""
 
 
-class Move:
+class RowMove:
     """What an event does to a row. `bind` puts the event in its places, if it has any.
 
     `is_quiet`: the row changes and the event is bound, and nothing else happens.
@@ -52,7 +138,7 @@ class Move:
         self.is_noop = self.is_quiet and is_loop and not binds
 
 
-class Row(dict[int, Move]):
+class Row(dict[int, RowMove]):
     """A state of a table; the steps that are known from it, by the masks of events.
 
     `bits` are the active states; `idle` is the step of events that enable nothing, once known.
@@ -66,7 +152,7 @@ class Row(dict[int, Move]):
     def __init__(self, bits: int, is_kept: bool) -> None:
         self.bits = bits
         self.is_kept = is_kept
-        self.idle: Move | None = None
+        self.idle: RowMove | None = None
         self._active: frozenset[State] | None = None
 
     @property
@@ -96,7 +182,7 @@ class RowTable:
         self.first = self._row(self._stepper.first)
         self.first_timers = self._stepper.first_timers
 
-    def step(self, row: Row, mask: int) -> Move:
+    def step(self, row: Row, mask: int) -> RowMove:
         """The move of an event in a row; without atoms (0), the move after a transformer."""
         known = row.get(mask)
         if known is None:
@@ -111,7 +197,7 @@ class RowTable:
                 row[mask] = known
         return known
 
-    def tick(self, row: Row, due: Iterable[State]) -> Move:
+    def tick(self, row: Row, due: Iterable[State]) -> RowMove:
         """The move that the timeouts which are due cause in a row."""
         return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
@@ -126,7 +212,7 @@ class RowTable:
         """The row of a set of active states, as a snapshot holds it."""
         return self._row(bits_of(active))
 
-    def _step(self, row: Row, taken: BitTaken) -> Move:
+    def _step(self, row: Row, taken: BitTaken) -> RowMove:
         effects = taken.effects
         if effects and self._speaking is not None:
             effects = tuple(effect for effect in effects if not self._is_silent(effect))
@@ -136,7 +222,7 @@ class RowTable:
             if not taken.active >> self._bound[place] & 1:
                 binds = self._that_count(binds, taken.active, effects)
                 break
-        return Move(to, binds, effects, taken.started, is_loop=to is row)
+        return RowMove(to, binds, effects, taken.started, is_loop=to is row)
 
     def _that_count(
         self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from ensue.engine.core.instances.branched import chain_facts
 from ensue.engine.core.instances.ecl import EclFacts, EclRunner
 from ensue.engine.core.instances.filters import (
     FilterFacts,
@@ -20,15 +19,16 @@ from ensue.engine.core.instances.filters import (
     WindowedFilter,
 )
 from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
-from ensue.engine.core.instances.linked import LinkedFacts, LinkedFilter, Taken
-from ensue.engine.core.instances.rows import Move, RowTable, SharedTables
+from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
+from ensue.engine.core.relating.branched import chain_facts
+from ensue.engine.core.relating.linked import LinkedFacts, LinkedFilter, TakenIn
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
-from ensue.engine.timing.sweeping import Sweeps, longest_wait
+from ensue.engine.timing.alarms import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import has_timeout
@@ -50,7 +50,7 @@ __all__ = [
 
 Runner = TabledFilter | WindowedFilter | EclRunner | LinkedFilter | FilterInstance
 Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]
-"""Takes the timer ports, the outputs or the key under which they are made, the time."""
+"""Starts an instance, given its timer ports, its outputs or its key, and the time."""
 
 SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
@@ -164,7 +164,7 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, Move | FirstMove | Taken]:
+    def first_steps(self) -> Mapping[int, RowMove | FirstMove | TakenIn]:
         """What events do to a key that has not started, as far as it is known."""
         if not self.forgets_idle_keys:
             return {}
@@ -174,7 +174,7 @@ class Rule:
             return self.linked.first_steps
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> Move | FirstMove | Taken | None:
+    def _first_step(self, mask: int) -> RowMove | FirstMove | TakenIn | None:
         if self.steps is not None:
             return self.steps.first_step(mask)
         if self.linked is not None:
@@ -207,7 +207,7 @@ class Rule:
     def read(
         self, key: FastKey | None, mask: int, ports: frozenset[str], event: Event, counts: Counts
     ) -> tuple[Instance | None, list[Event]]:
-        """Read an event under a key; says too which instance did, if there is one now."""
+        """Read an event under a key; returns the instance that has read it, and the outputs."""
         if key is None:
             counts.without_key[self.name] += 1
             return None, []

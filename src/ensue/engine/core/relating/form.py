@@ -1,10 +1,11 @@
 """Which rules that relate events run in columns, and as what.
 
 In comes a filter with clauses over several events (`keep`, `unless`, `having`, `bind latest`,
-aggregates); out goes its `Form`, or the reason why it runs event by event. The form is a chain of
-groups, `(a + b) ; c ; d`: each group is a set of ports that all have to come, in any order, behind
-the group before it. In such an expression without `|` every part of a match is matched itself, so
-that all labels are active at a trigger, and a port's last event always lies in its stretch.
+aggregates); out goes its `ChainForm`, or the reason why it runs event by event. The form is a chain
+of groups, `(a + b) ; c ; d`: each group is a set of ports that all have to come, in any order,
+behind the group before it. In such an expression without `|` every part of a match is matched
+itself, so that all labels are active at a trigger, and a port's last event always lies in its
+stretch.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ensue.engine.core.effects import Action, Push, Sent, Shape
+from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
 from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
 from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
@@ -55,7 +56,7 @@ Groups = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AskedAggregate:
     """An aggregate: its function, the port, the attribute and the kind of its values."""
 
     function: str
@@ -74,7 +75,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Form:
+class ChainForm:
     """A rule that relates events, as columns run it: a chain of groups of ports, and its clauses.
 
     `groups` names the ports of each group; `rounds` above 1 asks for so many events of one port.
@@ -87,7 +88,7 @@ class Form:
     keep: str
     bind: str
     unless: tuple[str, ...]
-    aggregates: tuple[Asked, ...]
+    aggregates: tuple[AskedAggregate, ...]
     """Aggregates of any port of the rule; a port that is not in the filter has no events."""
     condition: Condition | None
     action: Action
@@ -140,7 +141,9 @@ def remembers_events(correlation: Correlation) -> bool:
     return relates_events(correlation) or (clauses.bind == "first" and clauses.within is not None)
 
 
-def form_of(correlation: Correlation, types: TypeSystem, in_columns: bool = True) -> Form | str:
+def form_of(
+    correlation: Correlation, types: TypeSystem, in_columns: bool = True
+) -> ChainForm | str:
     """The form of a rule, or why it has none.
 
     In columns, `having` becomes a program, and aggregates are of declared numbers. Event by event
@@ -152,7 +155,7 @@ def form_of(correlation: Correlation, types: TypeSystem, in_columns: bool = True
         return str(error)
 
 
-def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form:
+def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> ChainForm:
     if not isinstance(correlation, FilterCorrelation) or not remembers_events(correlation):
         raise NotInProgramError("it relates no events")
     if len(correlation.branches) > 1:
@@ -187,7 +190,7 @@ def _form(correlation: Correlation, types: TypeSystem, in_columns: bool) -> Form
     bind = clauses.bind or "last"
     places = tuple(port for group in groups for port in group)
     slots = places if bind == "latest" else tuple(dict.fromkeys(places))
-    return Form(
+    return ChainForm(
         groups,
         rounds,
         None if clauses.within is None else clauses.within.microseconds,
@@ -299,23 +302,25 @@ def _unlabelled(x: Filter) -> Filter:
 
 def _asked(
     correlation: FilterCorrelation, ports: dict[str, EventPort], types: TypeSystem
-) -> dict[Expression, Asked]:
+) -> dict[Expression, AskedAggregate]:
     """The aggregates of a rule by the calls that ask for them."""
-    found: dict[Expression, Asked] = {}
+    found: dict[Expression, AskedAggregate] = {}
     for call in aggregates_of(correlation):
         port, *path = aggregated_name(call)
         if not path:
-            found[call] = Asked("COUNT", port, (), "integer")
+            found[call] = AskedAggregate("COUNT", port, (), "integer")
             continue
         declared = types.attributes(ports[port].type).get(".".join(path))
         kind = UNDECLARED if declared is None else declared.kind
-        found[call] = Asked(call.function, port, path_of(".".join(path)), kind)
+        found[call] = AskedAggregate(call.function, port, path_of(".".join(path)), kind)
     if len(found) > MOST_AGGREGATES:
         raise NotInProgramError(f"it has more than {MOST_AGGREGATES} aggregates")
     return found
 
 
-def _check_in_columns(correlation: FilterCorrelation, asked: Mapping[Expression, Asked]) -> None:
+def _check_in_columns(
+    correlation: FilterCorrelation, asked: Mapping[Expression, AskedAggregate]
+) -> None:
     """Raises `NotInProgramError` where loops cannot count what is asked."""
     for each in asked.values():
         if each.function not in ("COUNT", "DISTINCT") and each.kind not in ("integer", "real"):
@@ -337,13 +342,13 @@ def _action(
     bound: dict[str, list[int]] = {}
     for slot, port in enumerate(slots):
         bound.setdefault(port, []).append(slot)
-    shape = Shape(",".join(sorted(labels)), tuple((p, tuple(s)) for p, s in bound.items()))
+    shape = TriggerShape(",".join(sorted(labels)), tuple((p, tuple(s)) for p, s in bound.items()))
     values = {call: Name((COMPUTED, str(number))) for number, call in enumerate(asked)}
-    pushes: list[Push] = []
+    pushes: list[PushedOutput] = []
     for case in correlation.cases:
         if label_value(case.condition, labels, lambda _: False):
             pushes += [
-                Push(shape, what)
+                PushedOutput(shape, what)
                 for statement in case.statements
                 if (what := _what(statement, bound.keys(), values)) is not None
             ]

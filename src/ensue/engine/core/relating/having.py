@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ensue.engine.core.instances.compiling import compiled
+from ensue.engine.core.instances.compiling import function_from
 from ensue.engine.core.instances.firing import bound_events, reading_of
 from ensue.engine.outputs import port_scope
 from ensue.events.event import CONTEXT
@@ -34,7 +34,7 @@ from ensue.lang.expressions.tree import (
 )
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
-Held = Callable[[Sequence[Any]], bool]
+HavingTest = Callable[[Sequence[Any]], bool]
 """Whether the condition holds of the events that the places hold."""
 
 _CLASSES = {"integer": "int", "real": "float", "string": "str"}
@@ -52,7 +52,7 @@ def having_of(
     names: Mapping[str, Mapping[str, ValueType]],
     aggregates: Mapping[Expression, str] | None = None,
     first: bool = False,
-) -> Held:
+) -> HavingTest:
     """`places` are the ports of places, `names` the declared attributes of each port.
 
     `aggregates` have the kinds of their results, which stand behind the places. Where `first` is
@@ -66,7 +66,7 @@ def having_of(
     if len(set(places)) < len(places):
         return asked
     try:
-        return _Writing(places, names, aggregates or {}).function(having, asked)
+        return _HavingText(places, names, aggregates or {}).function(having, asked)
     except _OutsideError:
         return asked
 
@@ -94,7 +94,7 @@ def scopes_of(
     return scope
 
 
-class _Writing:
+class _HavingText:
     def __init__(
         self,
         places: Sequence[str],
@@ -111,7 +111,7 @@ class _Writing:
         self._computed: list[str] = []
         self._scope: dict[str, Any] = {}
 
-    def function(self, having: Expression, otherwise: Held) -> Held:
+    def function(self, having: Expression, otherwise: HavingTest) -> HavingTest:
         condition = self._boolean(having)
         lines = ["def having(held):"]
         for port in self._events:
@@ -123,7 +123,7 @@ class _Writing:
         lines += [f"    {each}" for each in self._computed]
         lines.append(f"    return {condition}")
         scope = {**self._scope, "otherwise": otherwise}
-        found: Held = compiled("\n".join(lines), "having", scope)
+        found: HavingTest = function_from("\n".join(lines), "having", scope)
         return found
 
     def _constant(self, value: Any) -> str:

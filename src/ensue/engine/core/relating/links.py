@@ -8,7 +8,7 @@ places, and of what came before it that of its earliest event. Of alternatives, 
 has the last event of any. An event is first put behind what was there before it, from the last
 group to the first, so that it never follows itself.
 
-What a match is good for (the window, `having`, what is forgotten) is asked by `instances.linked`.
+What a match is good for (the window, `having`, what is forgotten) is asked by `linked`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
-from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, compiled
+from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
 from ensue.engine.core.relating.form import Groups
 from ensue.events.event import Event
 
 Linked = tuple[int, Event]
 """An event of a match: when it was read and, in the lowest bits of that, the mask of its ports."""
 
-Match = tuple[Linked | None, ...]
+LinkedMatch = tuple[Linked | None, ...]
 """The events of places. An alternative that was not chosen has none."""
-Read = Callable[[Any, Linked], Match | None]
+Read = Callable[[Any, Linked], LinkedMatch | None]
 """Takes an event into the links of a key; says which match of the whole chain it completes."""
 
 
@@ -65,7 +65,7 @@ class Chain:
             self._readers[mask] = known
         return known
 
-    def begun(self, match: Match) -> int:
+    def start_time(self, match: LinkedMatch) -> int:
         """The time of the first event of a match, or of its part up to some place."""
         first = self.groups[0]
         if len(first) == 1:
@@ -74,7 +74,7 @@ class Chain:
             return begin[1].time
         return min(each[1].time for each in match[: len(first)] if each is not None)
 
-    def links(self) -> Links:
+    def links(self) -> MatchLinks:
         """What a key holds that has read nothing."""
         return PortLinks(self.no_matches) if self.is_of_ports else GroupLinks(self)
 
@@ -107,11 +107,11 @@ def _written(count: int, places: tuple[int, ...]) -> Read:
         lines.append("    return None if found is None else (*found, linked)")
     else:
         lines.append("    return found" if is_last else "    return None")
-    read: Read = compiled("\n".join(lines), "read", {})
+    read: Read = function_from("\n".join(lines), "read", {})
     return read
 
 
-class Links:
+class MatchLinks:
     """The latest matches of one key."""
 
     __slots__ = ()
@@ -119,7 +119,7 @@ class Links:
     def forget(self) -> None:
         raise NotImplementedError
 
-    def all(self) -> Iterator[Match]:
+    def all(self) -> Iterator[LinkedMatch]:
         """The latest match up to each place."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ class Links:
         raise NotImplementedError
 
 
-class PortLinks(Links, list["Match | None"]):
+class PortLinks(MatchLinks, list["LinkedMatch | None"]):
     """The links of a chain of single ports: the latest match up to each place but the last.
 
     It is the list of them: there may be millions of these, and an object less for each is one less
@@ -140,7 +140,7 @@ class PortLinks(Links, list["Match | None"]):
     def forget(self) -> None:
         self[:] = [None] * len(self)
 
-    def all(self) -> Iterator[Match]:
+    def all(self) -> Iterator[LinkedMatch]:
         return (each for each in self if each is not None)
 
     def latest_begin(self) -> int | None:
@@ -150,7 +150,7 @@ class PortLinks(Links, list["Match | None"]):
         return None if begin is None else begin[1].time
 
 
-class GroupLinks(Links):
+class GroupLinks(MatchLinks):
     """The links of a chain of groups: for each place its last event, and the match before it."""
 
     __slots__ = ("_chain", "_held")
@@ -160,11 +160,11 @@ class GroupLinks(Links):
         self.forget()
 
     def forget(self) -> None:
-        self._held: list[tuple[Match, Linked] | None] = [None] * len(self._chain.bits)
+        self._held: list[tuple[LinkedMatch, Linked] | None] = [None] * len(self._chain.bits)
 
-    def read(self, linked: Linked, mask: int) -> Match | None:
+    def read(self, linked: Linked, mask: int) -> LinkedMatch | None:
         chain, held = self._chain, self._held
-        found: Match | None = None
+        found: LinkedMatch | None = None
         last = len(chain.groups) - 1
         for number in range(last, -1, -1):
             if not mask & chain.masks[number]:
@@ -179,7 +179,7 @@ class GroupLinks(Links):
                 found = self._latest(number)
         return found
 
-    def _latest(self, number: int) -> Match | None:
+    def _latest(self, number: int) -> LinkedMatch | None:
         """The latest match up to a group, if there is one."""
         group = self._chain.groups[number]
         if number in self._chain.either:
@@ -190,7 +190,7 @@ class GroupLinks(Links):
         before, _ = min(places, key=_when)
         return (*before, *(linked for _, linked in places))
 
-    def _latest_of(self, group: tuple[int, ...]) -> Match | None:
+    def _latest_of(self, group: tuple[int, ...]) -> LinkedMatch | None:
         """The latest match of alternatives: of the last event, and of the left one of its ports."""
         found, chosen = None, -1
         for place in group:
@@ -203,18 +203,18 @@ class GroupLinks(Links):
 
     def alive(self, edge: float) -> list[Linked | None]:
         """The last event of each place whose match begins at a time or later."""
-        begun = self._chain.begun
+        start_time = self._chain.start_time
         return [
-            held[1] if held is not None and begun((*held[0], held[1])) >= edge else None
+            held[1] if held is not None and start_time((*held[0], held[1])) >= edge else None
             for held in self._held
         ]
 
-    def all(self) -> Iterator[Match]:
+    def all(self) -> Iterator[LinkedMatch]:
         return ((*held[0], held[1]) for held in self._held if held is not None)
 
     def latest_begin(self) -> int | None:
-        return max(map(self._chain.begun, self.all()), default=None)
+        return max(map(self._chain.start_time, self.all()), default=None)
 
 
-def _when(held: tuple[Match, Linked]) -> int:
+def _when(held: tuple[LinkedMatch, Linked]) -> int:
     return held[1][0]

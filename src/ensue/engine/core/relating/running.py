@@ -1,6 +1,10 @@
-"""Aggregates that go along with a stretch, which takes in events at its end and loses the first.
+"""The stretch of one port, and aggregates that go along with it.
 
-In come the events of one port, in order, and how many of them have left; out goes what the
+A stretch takes in events at its end and loses the first (`PortStretch`); one without a window loses
+none, and holds only the first event for each place and the last (`LastingStretch`, whose aggregates
+are `tallies`).
+
+Aggregates of a stretch get its events in order, and how many of them have left; out goes what the
 aggregate is now, or the fault that it has. Each event costs amortised constant time: sums are kept
 as whole numbers, reals in units of the smallest one, so that taking away undoes adding exactly;
 minima and maxima are queues in which no value stands behind one that outlives and beats it; and
@@ -10,13 +14,16 @@ finite number, is computed as a whole, by the definition in `lang.expressions.ag
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
-from ensue.engine.core.relating.form import Asked
-from ensue.engine.core.relating.tallies import plain_name, value_in
+from ensue.engine.core.relating.form import AskedAggregate
+from ensue.engine.core.relating.links import Linked
+from ensue.engine.core.relating.tallies import UNITS_OF_ONE, Tally, in_units, plain_name, value_in
 from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.scopes import MISSING
@@ -40,24 +47,28 @@ _ODD: Mapping[type | None, Callable[[Any], bool]] = {
     datetime: lambda value: value.tzinfo is None,
 }
 """Whether a value is out of what its kind holds, for the classes that have such values."""
-_UNITS = 1074
-"""The smallest real is two to the power of minus this."""
-_ONE = 1 << _UNITS
+
+NOT_BEGUN = 1 << 200
+"""Where a group begins whose groups before it are not complete."""
+LEFT_BEFORE_A_CUT = 32
+"""So many events that have left a stretch are cut off together."""
+
+_number = itemgetter(0)
 
 
-class Wanted:
+class WantedAggregate:
     """What all keys share of one aggregate; `is_odd` is asked of values of the declared class."""
 
     __slots__ = ("asked", "is_odd", "kind", "name", "path")
 
-    def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
+    def __init__(self, asked: AskedAggregate, path: tuple[str, ...]) -> None:
         self.asked, self.path = asked, path
         self.kind = _CLASSES.get(asked.kind)
         self.is_odd = _ODD.get(self.kind)
         self.name = plain_name(path)
 
 
-class Running:
+class RunningAggregate:
     """One aggregate over one stretch, with a value of each event, `MISSING` for a null.
 
     The values stand as the events do in the list of the stretch; in the places of events that have
@@ -66,7 +77,7 @@ class Running:
 
     __slots__ = ("_odd", "_present", "_values", "_wanted")
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedAggregate) -> None:
         self._wanted = wanted
         self.clear()
 
@@ -126,7 +137,7 @@ class Running:
         raise NotImplementedError
 
 
-class RunningCount(Running):
+class RunningCount(RunningAggregate):
     """`count`: how many events there are."""
 
     __slots__ = ("_count",)
@@ -147,7 +158,7 @@ class RunningCount(Running):
         return self._count
 
 
-class RunningSum(Running):
+class RunningSum(RunningAggregate):
     """`sum` or `avg`, of integers or, in exact units, of reals."""
 
     __slots__ = ("_total",)
@@ -157,10 +168,10 @@ class RunningSum(Running):
         self._total = 0
 
     def _add(self, value: Any) -> None:
-        self._total += value if self._wanted.kind is int else _in_units(value)
+        self._total += value if self._wanted.kind is int else in_units(value)
 
     def _take_away(self, value: Any) -> None:
-        self._total -= value if self._wanted.kind is int else _in_units(value)
+        self._total -= value if self._wanted.kind is int else in_units(value)
 
     def _result(self) -> Any:
         is_whole, function = self._wanted.kind is int, self._wanted.asked.function
@@ -169,18 +180,18 @@ class RunningSum(Running):
                 raise FaultError("math", 0)
             return self._total
         try:
-            total = float(self._total) if is_whole else self._total / _ONE
+            total = float(self._total) if is_whole else self._total / UNITS_OF_ONE
         except OverflowError:
             raise FaultError("math", 0.0) from None
         return total if function == "SUM" else total / self._present
 
 
-class RunningExtreme(Running):
+class RunningExtreme(RunningAggregate):
     """`min` or `max`; of equal values the first, as they may be two zeros."""
 
     __slots__ = ("_best", "_is_max")
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: WantedAggregate) -> None:
         self._is_max = wanted.asked.function == "MAX"
         super().__init__(wanted)
 
@@ -207,7 +218,7 @@ class RunningExtreme(Running):
         return self._best[0]
 
 
-class RunningDistinct(Running):
+class RunningDistinct(RunningAggregate):
     """`distinct`: how many different values there are."""
 
     __slots__ = ("_counts",)
@@ -230,7 +241,7 @@ class RunningDistinct(Running):
         return len(self._counts)
 
 
-class RunningEnd(Running):
+class RunningEnd(RunningAggregate):
     """`first` or `last` of the values that are there."""
 
     __slots__ = ("_there",)
@@ -249,7 +260,7 @@ class RunningEnd(Running):
         return self._there[0 if self._wanted.asked.function == "FIRST" else -1]
 
 
-_KINDS: Mapping[str, Callable[[Wanted], Running]] = {
+_KINDS: Mapping[str, Callable[[WantedAggregate], RunningAggregate]] = {
     "AVG": RunningSum,
     "COUNT": RunningCount,
     "DISTINCT": RunningDistinct,
@@ -261,19 +272,111 @@ _KINDS: Mapping[str, Callable[[Wanted], Running]] = {
 }
 
 
-def _is_odd(value: Any, wanted: Wanted) -> bool:
+def _is_odd(value: Any, wanted: WantedAggregate) -> bool:
     """Whether a value is of another kind than declared, or out of what that kind holds."""
     if value.__class__ is not wanted.kind:
         return True
     return wanted.is_odd is not None and wanted.is_odd(value)
 
 
-def running(wanted: Wanted) -> Running:
+def running(wanted: WantedAggregate) -> RunningAggregate:
     """The aggregate over no events yet."""
     return _KINDS[wanted.asked.function](wanted)
 
 
-def _in_units(value: float) -> int:
-    """A finite real as a whole number of the smallest ones."""
-    numerator, denominator = value.as_integer_ratio()
-    return numerator << (_UNITS + 1 - denominator.bit_length())
+class PortStretch:
+    """The events of one port in its stretch: those of `events` from `start` on, if any are left."""
+
+    __slots__ = ("events", "runs", "start")
+
+    def __init__(self, runs: list[RunningAggregate]) -> None:
+        self.events: list[Linked] = []
+        self.runs = runs
+        self.start = 0
+
+    def __len__(self) -> int:
+        return len(self.events) - self.start
+
+    def append(self, linked: Linked) -> None:
+        self.events.append(linked)
+        for each in self.runs:
+            each.push(linked[1])
+
+    def clear(self) -> None:
+        if self.events:
+            self.events, self.start = [], 0
+            for each in self.runs:
+                each.clear()
+
+    def _leave(self) -> None:
+        """Let the first event go."""
+        for each in self.runs:
+            each.pop(self.start)
+        self.start += 1
+        count, start = len(self.events), self.start
+        if start == count or (start >= LEFT_BEFORE_A_CUT and 2 * start >= count):
+            del self.events[:start]
+            for each in self.runs:
+                each.cut(start)
+            self.start = 0
+
+    def drop_before_time(self, edge: int) -> None:
+        while self.events and self.events[self.start][1].time < edge:
+            self._leave()
+
+    def drop_before(self, number: int) -> None:
+        while self.events and self.events[self.start][0] < number:
+            self._leave()
+
+    def look_from(self, begin: int) -> None:
+        """A later place of the port looks for its first event from a number on."""
+
+    def first_from(self, number: int) -> int:
+        """The number of the first event from a number on."""
+        events, start = self.events, self.start
+        if start < len(events) and events[start][0] >= number:
+            return events[start][0]
+        place = bisect_left(events, number, start, key=_number)
+        return events[place][0] if place < len(events) else NOT_BEGUN
+
+
+class LastingStretch(PortStretch):
+    """The events of a port in a stretch that loses none: the first for each place, and the last.
+
+    `begins` says from where on later places of the port look for their first event.
+    """
+
+    __slots__ = ("begins", "count", "tallies")
+
+    def __init__(self, tallies: list[Tally]) -> None:
+        super().__init__([])
+        self.tallies = tallies
+        self.count = 0
+        self.begins: list[int] = []
+
+    def __len__(self) -> int:
+        return self.count
+
+    def append(self, linked: Linked) -> None:
+        self.count += 1
+        for each in self.tallies:
+            each.push(linked)
+        events = self.events
+        if len(events) < 2 or self._is_first(events[-2][0], events[-1][0]):
+            events.append(linked)
+        else:
+            events[-1] = linked
+
+    def look_from(self, begin: int) -> None:
+        if begin not in self.begins:
+            self.begins.append(begin)
+
+    def _is_first(self, before: int, number: int) -> bool:
+        """Whether an event is the first of a place; `before` is the one held before it."""
+        return any(before < begin <= number for begin in self.begins)
+
+    def clear(self) -> None:
+        if self.count:
+            self.events, self.begins, self.count = [], [], 0
+            for each in self.tallies:
+                each.clear()

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ensue.engine.core.relating.form import Asked
+from ensue.engine.core.relating.form import AskedAggregate
 from ensue.engine.core.relating.links import Linked
 from ensue.events.event import CONTEXT, Event
 from ensue.lang.expressions.aggregates import NUMBERS, ORDERED
@@ -32,7 +32,7 @@ _ROOM_FOR_EVENTS = 63
 """How many bits more than its values a sum may have: it bounds the number of events."""
 MOST_EVENTS = 2**62
 """No key has read so many events."""
-_ONE = 1 << -SMALLEST_POWER
+UNITS_OF_ONE = 1 << -SMALLEST_POWER
 
 
 class SavedSum(msgspec.Struct, array_like=True, frozen=True):
@@ -114,12 +114,18 @@ def value_in(event: Event, name: str | None, path: tuple[str, ...]) -> Any:
     return EventScope(event).lookup(path)
 
 
+def in_units(value: float) -> int:
+    """A finite real as a whole number of units, each the smallest real."""
+    numerator, denominator = value.as_integer_ratio()
+    return numerator << (1 - SMALLEST_POWER - denominator.bit_length())
+
+
 class Tally:
     """One aggregate over one stretch."""
 
     __slots__ = ("_function", "_name", "_path")
 
-    def __init__(self, asked: Asked, path: tuple[str, ...]) -> None:
+    def __init__(self, asked: AskedAggregate, path: tuple[str, ...]) -> None:
         self._function, self._path = asked.function, path
         self._name = plain_name(path)
         self.clear()
@@ -186,8 +192,7 @@ class SumTally(Tally):
             self._whole += value
         elif math.isfinite(value):
             self._has_reals = True
-            numerator, denominator = value.as_integer_ratio()
-            self._parts += numerator << (1 - SMALLEST_POWER - denominator.bit_length())
+            self._parts += in_units(value)
         else:
             self._has_reals = True
             self._fault = self._fault or "math"
@@ -202,7 +207,7 @@ class SumTally(Tally):
                 raise FaultError("math", 0)
             return self._whole
         try:
-            return ((self._whole << -SMALLEST_POWER) + self._parts) / _ONE
+            return ((self._whole << -SMALLEST_POWER) + self._parts) / UNITS_OF_ONE
         except OverflowError:
             raise FaultError("math", 0.0) from None
 
@@ -284,7 +289,7 @@ class EndTally(Tally):
         return (each for each in (self._event,) if each is not None)
 
 
-_KINDS: Mapping[str, Callable[[Asked, tuple[str, ...]], Tally]] = {
+_KINDS: Mapping[str, Callable[[AskedAggregate, tuple[str, ...]], Tally]] = {
     "COUNT": CountTally,
     "FIRST": EndTally,
     "LAST": EndTally,
@@ -294,6 +299,6 @@ _KINDS: Mapping[str, Callable[[Asked, tuple[str, ...]], Tally]] = {
 }
 
 
-def tally(asked: Asked, path: tuple[str, ...]) -> Tally:
+def tally(asked: AskedAggregate, path: tuple[str, ...]) -> Tally:
     """The aggregate over no events yet; `path` is the name of the attribute."""
     return _KINDS[asked.function](asked, path)

@@ -18,14 +18,14 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from ensue.engine.core.instances.compiling import compiled
+from ensue.engine.core.instances.compiling import function_from
 from ensue.engine.step.dispatch.predicates import (
     PYTHON_TYPES,
-    Bound,
+    BoundTest,
     Constants,
     bound_of,
-    condition_of,
     equality_of,
+    required_equality,
     translate,
     variable,
 )
@@ -43,11 +43,11 @@ an evaluation 10 to 25, a pattern 0.5 to 1, and a comparison of Python less than
 FEWEST_TOGETHER = 3
 """From how many predicates over one attribute on a look-up is quicker than asking each."""
 
-Asked = dict[Expression, int]
+TestBits = dict[Expression, int]
 """Predicates with their bits."""
 
 
-class Asking:
+class TestLines:
     """`reads` are the attributes whose variables the lines need.
 
     Of the variables of `trusted` attributes it is known already that they hold a value of the
@@ -68,16 +68,16 @@ class Asking:
 
     def lines(self, predicates: Mapping[Expression, int]) -> list[str]:
         """Statements that set bits of `tests`."""
-        equal: dict[str, dict[Any, Asked]] = defaultdict(lambda: defaultdict(dict))
-        where: dict[str, dict[Any, Asked]] = defaultdict(lambda: defaultdict(dict))
-        bounded: dict[str, list[tuple[Bound, Expression, int]]] = defaultdict(list)
-        singly: Asked = {}
+        equal: dict[str, dict[Any, TestBits]] = defaultdict(lambda: defaultdict(dict))
+        where: dict[str, dict[Any, TestBits]] = defaultdict(lambda: defaultdict(dict))
+        bounded: dict[str, list[tuple[BoundTest, Expression, int]]] = defaultdict(list)
+        singly: TestBits = {}
         for predicate, bit in predicates.items():
             if (equality := equality_of(predicate, self._attributes)) is not None:
                 equal[equality.name][equality.value][predicate] = bit
             elif (bound := bound_of(predicate, self._attributes)) is not None:
                 bounded[bound.name].append((bound, predicate, bit))
-            elif (condition := condition_of(predicate, self._attributes)) is not None:
+            elif (condition := required_equality(predicate, self._attributes)) is not None:
                 where[condition.name][condition.value][predicate] = bit
             else:
                 singly[predicate] = bit
@@ -99,7 +99,7 @@ class Asking:
             lines += self._looked_up(name, by_value)
         return lines
 
-    def _each(self, predicates: Asked) -> list[str]:
+    def _each(self, predicates: TestBits) -> list[str]:
         """Each predicate asked by itself, unless they are so many that an index is quicker."""
         lines = []
         many = self._many_of(predicates)
@@ -130,23 +130,23 @@ class Asking:
                 lines += [f"if {translation.text}: tests |= {bit}"]
         return lines
 
-    def _many_of(self, predicates: Asked) -> Asked:
+    def _many_of(self, predicates: TestBits) -> TestBits:
         """The predicates that an index answers together quicker than lines of their own."""
         if len(predicates) < MANY_EVALUATED:
             return {}
-        kinds: dict[str, Asked] = {"evaluated": {}, "pattern": {}, "plain": {}}
+        kinds: dict[str, TestBits] = {"evaluated": {}, "pattern": {}, "plain": {}}
         for predicate, bit in predicates.items():
             if is_indexable(predicate):
                 translation = translate(predicate, self._attributes, Constants())
                 kind = "pattern" if has_pattern(predicate) else "plain"
                 kinds[kind if translation is not None else "evaluated"][predicate] = bit
-        many: Asked = {}
+        many: TestBits = {}
         for kind, least in MANY.items():
             if len(kinds[kind]) >= least:
                 many |= kinds[kind]
         return many
 
-    def _looked_up(self, name: str, by_value: Mapping[Any, Asked]) -> list[str]:
+    def _looked_up(self, name: str, by_value: Mapping[Any, TestBits]) -> list[str]:
         """Predicates of the form `name = value`."""
         table = {value: sum(asked.values()) for value, asked in by_value.items()}
         held = variable(name)
@@ -160,10 +160,10 @@ class Asking:
             return [f"tests |= {table.get(True, 0)} if {held} is True else {no}"]
         return [f"tests |= {self._constants.name(table, 't')}.get({held}, 0)"]
 
-    def _only_where(self, name: str, by_value: Mapping[Any, Asked]) -> list[str]:
+    def _only_where(self, name: str, by_value: Mapping[Any, TestBits]) -> list[str]:
         """Predicates that hold only where `name` has a value, by that value."""
         inner = {
-            value: Asking(self._attributes, Constants({"holds": holds}), self._trusted)
+            value: TestLines(self._attributes, Constants({"holds": holds}), self._trusted)
             for value in by_value
         }
         texts = {value: inner[value]._each(asked) for value, asked in by_value.items()}
@@ -175,7 +175,7 @@ class Asking:
         for value, lines in texts.items():
             body = ["tests = 0", *lines, "return tests"]
             text = "\n    ".join([f"def more({arguments}):", *body])
-            table[value] = compiled(text, "more", inner[value]._constants.names)
+            table[value] = function_from(text, "more", inner[value]._constants.names)
         found = self._constants.name(table, "t")
         asked = [
             f"more = {found}.get({variable(name)})",
@@ -183,7 +183,9 @@ class Asking:
         ]
         return self._guarded(name, asked, by_value)
 
-    def _bisected(self, name: str, bounds: Sequence[tuple[Bound, Expression, int]]) -> list[str]:
+    def _bisected(
+        self, name: str, bounds: Sequence[tuple[BoundTest, Expression, int]]
+    ) -> list[str]:
         """Predicates of the form `name > value`, with any sign but those of equality."""
         lines: list[str] = []
         # `v > 5` and its opposite count the constants below a value, `v >= 5` the value itself too.
@@ -203,7 +205,9 @@ class Asking:
             )
         return self._guarded(name, lines, {None: {each: bit for _, each, bit in bounds}})
 
-    def _guarded(self, name: str, lines: Sequence[str], by_value: Mapping[Any, Asked]) -> list[str]:
+    def _guarded(
+        self, name: str, lines: Sequence[str], by_value: Mapping[Any, TestBits]
+    ) -> list[str]:
         """The lines where the attribute has its declared type; what is missing has no bit."""
         self.reads[name] = None
         held, kind = variable(name), PYTHON_TYPES[self._attributes[name].kind]

@@ -1,10 +1,11 @@
 """Which rules read an event of a type, by the tests of their ports that hold of the event.
 
 In come the running rules and the name of one event type; out goes `TypeRoutines`: every distinct
-test of the type's ports with a bit, and, for a combination of tests that hold, the plan: which
-rules read the event, by which mask of atoms and under which key. Plans are made when their
-combination first comes. To a group of rules in cells an event is a list of visits, made once for
-each plan. Making the tests on an event is for `routines`, reading it for `stream` and the group.
+test of the type's ports with a bit, however many ports ask it (`TypeTests`), and, for a combination
+of tests that hold, the plan: which rules read the event, by which mask of atoms and under which
+key. Plans are made when their combination first comes. To a group of rules in cells an event is a
+list of visits, made once for each plan. Making the tests on an event is for `routines`, reading it
+for `stream` and the group.
 """
 
 from __future__ import annotations
@@ -15,26 +16,55 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ensue.engine.core.instances.keys import FastKey, fast_key
-from ensue.engine.core.instances.linked import Taken
-from ensue.engine.core.instances.rows import Move
+from ensue.engine.core.instances.rows import RowMove
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.instances.windows import FirstMove
-from ensue.engine.step.dispatch.type_tests import TypeTests
+from ensue.engine.core.relating.linked import TakenIn
+from ensue.engine.ports import KeyNames
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions import Expression
 from ensue.lang.syntax import EventPort
 from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom, Timer
 
 if TYPE_CHECKING:
-    from ensue.engine.step.many.group import CellGroup, Letters
+    from ensue.engine.step.many.group import Letters, StepGroup
+
+
+class TypeTests:
+    def __init__(self, name: str, types: TypeSystem) -> None:
+        self.name = name
+        self.attributes = types.attributes(name)
+        self.sources: dict[str, int] = {}
+        self.predicates: dict[Expression, int] = {}
+        self._tests = 0
+
+    def needed(self, port: EventPort) -> int:
+        """The tests that must hold for a port, as a mask."""
+        needed = 0
+        if port.source is not None:
+            needed |= self._bit(self.sources, port.source)
+        if port.where is not None:
+            needed |= self.holds(port.where)
+        return needed
+
+    def holds(self, predicate: Expression) -> int:
+        """The bit of a predicate."""
+        return self._bit(self.predicates, predicate)
+
+    def _bit(self, known: dict[Any, int], what: Any) -> int:
+        if what not in known:
+            known[what] = 1 << self._tests
+            self._tests += 1
+        return known[what]
+
 
 PLANS_REMEMBERED = 4096
-"""How many combinations of tests are remembered with what follows from them, for each type."""
+"""For how many combinations of tests a type remembers its plans."""
 
-KeyNames = tuple[str, ...]
-Entry = tuple[
+PlanEntry = tuple[
     Mapping[Any, Any],
-    Mapping[int, Move | FirstMove | Taken],
+    Mapping[int, RowMove | FirstMove | TakenIn],
     int,
     int,
     "Rule | SplitReading",
@@ -42,11 +72,11 @@ Entry = tuple[
 ]
 """The instances to look in, the row of keys without an instance, the mask, which key, the rule that
 reads the event, and the ports that the event matches."""
-Readers = tuple[Entry, ...]
+Readers = tuple[PlanEntry, ...]
 
 
 class GroupReading:
-    """What the events of a type of which certain tests hold are to a group.
+    """How a group reads the events of a type of which certain tests hold.
 
     `key` says which of the keys of the type the group reads by, `visits` has the rules with their
     letters, and `is_noop` says that no rule leaves its start by such an event.
@@ -54,7 +84,7 @@ class GroupReading:
 
     __slots__ = ("group", "is_noop", "key", "visits")
 
-    def __init__(self, group: CellGroup, key: int, visits: Any) -> None:
+    def __init__(self, group: StepGroup, key: int, visits: Any) -> None:
         self.group = group
         self.key = key
         self.visits = visits
@@ -64,7 +94,7 @@ class GroupReading:
 class GroupWant:
     """What a group wants of a type: for each set of tests, the rules and bits that need them."""
 
-    def __init__(self, group: CellGroup, key: int) -> None:
+    def __init__(self, group: StepGroup, key: int) -> None:
         self._group = group
         self._key = key
         self._bits: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -79,7 +109,7 @@ class GroupWant:
         self._bits[needed][self._group.number_of(rule)] |= bit
 
     def reading(self, tests: int) -> GroupReading | None:
-        """What an event of which exactly these tests hold is to the group."""
+        """How the group reads an event of which exactly these tests hold."""
         if not self._by_test:
             self._index()
         met = list(self._by_test.get(0, ()))
@@ -108,7 +138,7 @@ class MixedReadPlan:
 
 ReadPlan = Readers | MixedReadPlan
 
-NEVER: Mapping[Any, Any] = {}
+NO_INSTANCES: Mapping[Any, Any] = {}
 """The instances of a rule that is always read in full: none is found."""
 
 
@@ -138,7 +168,7 @@ class SplitReading:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class TypeWant:
     """What a rule wants of a type: ports and predicates, each by the tests that must hold."""
 
     rule: Rule
@@ -156,14 +186,14 @@ class TypeRoutines(TypeTests):
         name: str,
         types: TypeSystem,
         rules: Sequence[Rule],
-        groups: Mapping[str, CellGroup] | None = None,
+        groups: Mapping[str, StepGroup] | None = None,
     ) -> None:
         """`groups` has the groups of rules that run in cells, by the names of these rules."""
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
         self.has_timer_ports = False
-        self._group_wants: dict[CellGroup, GroupWant] = {}
-        self._wants: list[Want] = []
+        self._group_wants: dict[StepGroup, GroupWant] = {}
+        self._wants: list[TypeWant] = []
         self._everywhere: list[int] = []
         self._by_test: dict[int, list[int]] = defaultdict(list)
         self.plans: dict[int, ReadPlan] = {}
@@ -174,7 +204,7 @@ class TypeRoutines(TypeTests):
     def is_wanted(self) -> bool:
         return bool(self._wants or self._group_wants)
 
-    def _add(self, rule: Rule, types: TypeSystem, group: CellGroup | None) -> None:
+    def _add(self, rule: Rule, types: TypeSystem, group: StepGroup | None) -> None:
         matching = [
             port
             for port in rule.correlation.ports
@@ -205,10 +235,10 @@ class TypeRoutines(TypeTests):
             where = self._by_test[needed.bit_length()] if needed else self._everywhere
             if place not in where[-1:]:
                 where.append(place)
-        self._wants.append(Want(rule, tuple(ports), tuple(predicates), always))
+        self._wants.append(TypeWant(rule, tuple(ports), tuple(predicates), always))
         self.has_timer_ports |= bool(rule.ports.timers)
 
-    def _add_to_group(self, rule: Rule, group: CellGroup, matching: Sequence[EventPort]) -> None:
+    def _add_to_group(self, rule: Rule, group: StepGroup, matching: Sequence[EventPort]) -> None:
         want = self._group_wants.get(group)
         if want is None:
             key = self.keys.setdefault(group.key_names, len(self.keys))
@@ -236,7 +266,7 @@ class TypeRoutines(TypeTests):
             self.plans[tests] = plan
         return plan
 
-    def _entry(self, want: Want, tests: int) -> Entry | None:
+    def _entry(self, want: TypeWant, tests: int) -> PlanEntry | None:
         matched = [port for port in want.ports if port[1] & tests == port[1]]
         if not matched:
             return None
@@ -250,12 +280,12 @@ class TypeRoutines(TypeTests):
         if len(names) > 1:
             bits = {port: bit for port, _, bit in matched}
             split = SplitReading(rule, tuple(bits), mask, bits)
-            return NEVER, NEVER, 0, 0, split, ports
+            return NO_INSTANCES, NO_INSTANCES, 0, 0, split, ports
         for _, _, bit in matched:
             mask |= bit
         key = self.keys[names.pop()]
         if _sets_timers(rule) or rule.looks_back:
-            return NEVER, NEVER, mask, key, rule, ports
+            return NO_INSTANCES, NO_INSTANCES, mask, key, rule, ports
         return rule.instances, rule.first_steps, mask, key, rule, ports
 
 

@@ -78,7 +78,7 @@ class Equality:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundTest:
     """A predicate of the form `name > constant`: many of them over one name are one bisection.
 
     `is_lower` for `>` and `>=`; `counts_itself` where the constant counts as below itself: `>=` and
@@ -115,7 +115,9 @@ def equality_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> E
     return None
 
 
-def condition_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> Equality | None:
+def required_equality(
+    predicate: Expression, attributes: Mapping[str, ValueType]
+) -> Equality | None:
     """An equality without which the predicate does not hold: a part that is joined by `AND`."""
     if not isinstance(predicate, Logic):
         return None
@@ -129,7 +131,7 @@ def condition_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> 
     return None
 
 
-def bound_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> Bound | None:
+def bound_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> BoundTest | None:
     match predicate:
         case Comparison(Name((name,)), ((sign, constant),)) if (
             name in attributes and sign in _BOUNDS and name.isidentifier()
@@ -137,7 +139,7 @@ def bound_of(predicate: Expression, attributes: Mapping[str, ValueType]) -> Boun
             wanted = PYTHON_TYPES.get(attributes[name].kind)
             value = _number(constant)
             if wanted in _NUMBERS and type(value) is wanted and value is not None:
-                return Bound(name, value, *_BOUNDS[sign])
+                return BoundTest(name, value, *_BOUNDS[sign])
     return None
 
 

@@ -1,7 +1,8 @@
 """The lines of a type's routines: attributes into variables, and variables into tests and keys.
 
 In comes what is asked of the events of a type; out go statements of Python, and the values that
-they name. They are put together in `routines`, which says where an event goes that is not plain.
+they name. They are put together in `routines`, which says where an event goes that is not plain:
+its values and keys are read in full by `found` and `key_under`.
 
 A line is made of names from the checked library and of our own words. Constants and predicates are
 handed over as values, so that nothing a user wrote is ever read as Python.
@@ -13,22 +14,23 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from ensue.engine.step.dispatch.asking import Asking
-from ensue.engine.step.dispatch.plans import KeyNames
+from ensue.engine.core.instances.keys import FastKey, fast_key
+from ensue.engine.ports import KeyNames, key_of
+from ensue.engine.step.dispatch.asking import TestLines
 from ensue.engine.step.dispatch.predicates import PYTHON_TYPES, Constants, variable
-from ensue.engine.step.dispatch.values import found, key_under
 from ensue.events.event import CONTEXT, Event
 from ensue.events.types import INTEGER_RANGES, ValueType
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import holds
+from ensue.lang.expressions.evaluation import MISSING, EventScope, holds
+from ensue.lang.expressions.values import LARGEST_IN_DATA, SMALLEST_INTEGER
 
 LARGEST_FLOAT = 3.4028234663852886e38
 
 
-class Asked(Protocol):
+class AskedOfType(Protocol):
     """What is asked of the events of one type: each test with its bit, and each key's names.
 
-    `plans` has what follows from the tests that hold, as far as `make_plan` was asked for it.
+    `plans` has the plans by the tests that hold, as far as `make_plan` has made them.
     """
 
     name: str
@@ -50,7 +52,7 @@ class RoutineText:
     that an event also answers itself, in lower case: these are asked in full.
     """
 
-    def __init__(self, routines: Asked, checked: bool = False) -> None:
+    def __init__(self, routines: AskedOfType, checked: bool = False) -> None:
         self._routines = routines
         self._trusted: frozenset[str] = frozenset()
         if checked:
@@ -70,7 +72,7 @@ class RoutineText:
 
     def tests(self) -> list[str]:
         """Statements that set `tests` from the variables."""
-        asking = Asking(self._routines.attributes, self.constants, self._trusted)
+        asking = TestLines(self._routines.attributes, self.constants, self._trusted)
         lines = asking.lines(self._routines.predicates)
         self.reads |= asking.reads
         if lines and lines[0].startswith("tests |= "):
@@ -197,3 +199,22 @@ def _fits(held: str, type_: ValueType) -> str:
             return f"{held}.__class__ is datetime and {held}.tzinfo is UTC"
         case _:
             return "False"
+
+
+def found(event: Event, name: str) -> Any:
+    """The value of a name, None where it is missing. An integer beyond 64 bits is no integer."""
+    value = EventScope(event).lookup((name,))
+    if value is MISSING:
+        return None
+    if type(value) is int and not SMALLEST_INTEGER <= value <= LARGEST_IN_DATA:
+        return _Beyond
+    return value
+
+
+class _Beyond:
+    """Stands for an integer that is too large for CESQL: it is there, and of no type."""
+
+
+def key_under(event: Event, names: tuple[str, ...]) -> FastKey | None:
+    key = key_of(event, names)
+    return None if key is None else fast_key(key)

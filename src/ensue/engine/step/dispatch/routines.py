@@ -19,25 +19,23 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from ensue.engine.core.instances.compiling import compiled, filled
+from ensue.engine.core.instances.compiling import filled, function_from
 from ensue.engine.core.instances.keys import FastKey
 from ensue.engine.step.dispatch.plans import (
     PLANS_REMEMBERED,
-    KeyNames,
     MixedReadPlan,
     ReadPlan,
     SplitReading,
     TypeRoutines,
 )
 from ensue.engine.step.dispatch.predicates import Constants, OutsideError
-from ensue.engine.step.dispatch.routine_text import Asked, RoutineText
+from ensue.engine.step.dispatch.routine_text import AskedOfType, RoutineText
 from ensue.events.event import Event
 
 __all__ = [
     "PLANS_REMEMBERED",
-    "KeyNames",
-    "Look",
-    "Push",
+    "LookRoutine",
+    "PushRoutine",
     "ReadPlan",
     "SplitReading",
     "TypeRoutines",
@@ -46,8 +44,8 @@ __all__ = [
     "compile_push",
 ]
 
-Look = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
-Push = Callable[[Event], list[Event]]
+LookRoutine = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
+PushRoutine = Callable[[Event], list[Event]]
 _Known = tuple[Any, ...]
 """A plan, or None and then the one entry of a plan."""
 _NOBODY = (None,) * 6
@@ -160,7 +158,9 @@ _ALARMS_OF_GROUPS = (
 """Where groups read an event, `read_together` sees to it."""
 
 
-def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
+def compile_look(
+    routines: AskedOfType,
+) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
     """The function that finds the rules which read an event of this type, and under which keys."""
     writing = RoutineText(routines)
     tests, keys = writing.tests(), writing.keys()
@@ -172,7 +172,9 @@ def compile_look(routines: Asked) -> Callable[[Event], tuple[Any, tuple[FastKey 
     return look
 
 
-def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[[Event], Event]:
+def compile_fit(
+    routines: AskedOfType, unusual: Callable[[Event], Event]
+) -> Callable[[Event], Event]:
     """The function that gives back an event which is plainly as declared, and else asks `unusual`.
 
     A type with an attribute that cannot be a variable is always asked in full.
@@ -187,7 +189,7 @@ def compile_fit(routines: Asked, unusual: Callable[[Event], Event]) -> Callable[
     return fit
 
 
-def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | None:
+def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> PushRoutine | None:
     """The whole way of an event of this type that comes in order.
 
     `around` has what is common to all types: the order, the alarms (`earliest` those of groups, if
@@ -226,7 +228,7 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> Push | No
         number=[number],
         choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
     )
-    push: Push = _compiled(text, "push", routines, writing.constants, scope)
+    push: PushRoutine = _compiled(text, "push", routines, writing.constants, scope)
     return push
 
 
@@ -245,7 +247,7 @@ def _plan_of(routines: TypeRoutines, known: dict[int, _Known], tests: int) -> _K
 def _compiled(
     text: str,
     function: str,
-    routines: Asked,
+    routines: AskedOfType,
     constants: Constants,
     around: Mapping[str, Any],
 ) -> Any:
@@ -258,4 +260,4 @@ def _compiled(
         **constants.names,
         **around,
     }
-    return compiled(text, function, scope)
+    return function_from(text, function, scope)

@@ -1,9 +1,11 @@
-"""The cells of a group: of all rules and keys in one array, with their alarms in a heap.
+"""The cells of a group in one array, and the packed tables by which loops move them.
 
-A cell is laid out as in `core.cells`; all cells of a group are of one length, so that a cell which
-one rule gives back can be had by another. The compiled loops of `kernels` read and write what is
-here, and take cells as rules leave their start and give them back as rules return to it. Which rule
-has which cell under which key is for `group`.
+In come rules with their shapes. `StepTables` packs the table of each shape as `core.packed` has it,
+numbers the actions of all shapes, and finds the states of a table for instances that come into
+cells. `GroupCells` has the cells of all rules and keys, with their alarms in a heap: a cell is laid
+out as in `core.cells`, and all are of one length, so that a cell which one rule gives back can be
+had by another. The loops of `kernels` read and write both, take cells as rules leave their start
+and give them back as rules return to it. Which rule has which cell under which key is for `group`.
 """
 
 from __future__ import annotations
@@ -14,8 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.effects import Action
+from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.jit import FAR
+from ensue.engine.core.machine_tables import ORIGIN
 from ensue.engine.core.numbering import taller
+from ensue.engine.core.packed import PackedTables
+from ensue.engine.core.rule_table import TABLE_STATES, RuleTable
+from ensue.engine.core.shapes import lengths_of
+from ensue.engine.step.many.grouping import event_atoms
 from ensue.engine.step.many.kernels import (
     BEFORE,
     CONTROL_WORDS,
@@ -33,12 +42,105 @@ from ensue.engine.step.many.kernels import (
     next_alarm,
     set_alarms,
 )
-from ensue.engine.step.many.tables import StepTables
+from ensue.lang.syntax import Correlation
+from ensue.machine.determinise import TableState
+from ensue.machine.stepping import NOW, Starts
+
+FREE_MOVES, EVENTS_A_MOVE = 8192, 64
+"""How many moves a table may have, and for how many events one more; past that it is left."""
+
+
+class StepTables(PackedTables):
+    """The packed tables of a group of the step engine.
+
+    `examples` has a rule of each shape; `actions` has, by number, a shape and what is put out.
+
+    Action 0 puts out nothing.
+    """
+
+    def __init__(self) -> None:
+        self.examples: list[Correlation] = []
+        self.actions: list[tuple[int, Action]] = [(-1, ())]
+        self._numbers: list[dict[int, int]] = []
+        super().__init__([], [], [], [], [])
+
+    @property
+    def slots(self) -> int:
+        """As many slots as any rule has."""
+        return max((table.slots for table in self.tables), default=0)
+
+    @property
+    def width(self) -> int:
+        """How many words the largest cell has."""
+        return max(self.shape_widths(), default=1)
+
+    def add_shape(self, example: Rule) -> int:
+        """The number of a shape that is new, of which this is a rule."""
+        correlation, machine = example.correlation, example.machine
+        assert machine is not None, "a rule in cells has a machine"
+        atoms = event_atoms(correlation, machine)
+        bits: dict[Any, int] = {atom: bit for bit, atom in enumerate(atoms)}
+        table = RuleTable(correlation, machine, bits)
+        if example.forgets_idle_keys:
+            table.forget_start()
+        self.examples.append(correlation)
+        self._numbers.append({0: 0})
+        return self.add(table, len(atoms))
+
+    def take_rules(self, rules: Sequence[Rule], shape_of: Sequence[int]) -> None:
+        """Go on with these rules, numbered in this order, each of which has a shape."""
+        windows = [rule.machine.window if rule.machine else None for rule in rules]
+        durations = [
+            lengths_of(rule.correlation, self.examples[shape], self.tables[shape])
+            for rule, shape in zip(rules, shape_of, strict=True)
+        ]
+        self.set_rules(shape_of, windows, durations)
+
+    def _action(self, shape: int, action: int) -> int:
+        numbers = self._numbers[shape]
+        if action not in numbers:
+            numbers[action] = len(self.actions)
+            self.actions.append((shape, self.tables[shape].actions[action]))
+        return numbers[action]
+
+    def outgrows(self, shape: int, events: int) -> bool:
+        """Whether the table of a shape keeps growing, after so many events."""
+        table = self.tables[shape]
+        allowed = max(FREE_MOVES, events // EVENTS_A_MOVE)
+        return table.moves_made > allowed or len(table.known) > TABLE_STATES
+
+    def start_move(self, shape: int, letter: int) -> tuple[int, int]:
+        """Where a letter leads a rule that has read nothing, and the action of the table."""
+        move = self.tables[shape].move(0, self._symbol(shape, letter))
+        self.fit(shape)
+        return move.following, move.action
+
+    # --- states, as the machine has them ----------------------------------------------------------
+
+    def number_of(self, shape: int, active: frozenset[int]) -> int:
+        """The state of a table without a window in which these states of the machine are active."""
+        number = self.tables[shape].number(TableState(active))
+        self.fit(shape)
+        return number
+
+    def number_of_starts(self, shape: int, starts: Starts) -> tuple[int, list[int]]:
+        """The state of a table with a window, and what its registers hold."""
+        times = sorted({int(start) for start in starts.values() if start != NOW})
+        register: dict[float, int] = {time: at for at, time in enumerate(times)}
+        held = {state: register.get(start, ORIGIN) for state, start in starts.items()}
+        number = self.tables[shape].number_of_order(held)
+        self.fit(shape)
+        return number, times
+
+    def state_of(self, shape: int, number: int) -> TableState:
+        table = self.tables[shape]
+        return table.known[number] or table.transitions.first
+
 
 FEWEST_CELLS = 64
 
 
-class Cells:
+class GroupCells:
     """The cells of a group that are in use. A rule at its start has none.
 
     `arrays` is what loops take: the cells, the tables as `core.packed` has them, the control.

@@ -1,6 +1,6 @@
 """Rules that read by one key and run in cells: one call takes an event through all of them.
 
-In come rules with their shapes (`shapes`); rules of one shape share a packed table. A rule has
+In come rules with their shapes (`grouping`); rules of one shape share a packed table. A rule has
 a number, its place among the rules of the group in the order of the library. Under a key, a rule
 that has left its start has a *cell* (`cells`) with its state, the starts of what it has seen, the
 events that are bound and its due times. An event is, to a group, a list of *visits*: the rules that
@@ -24,8 +24,8 @@ from ensue.engine.core.instances.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
-from ensue.engine.step.many.cells import Cells
-from ensue.engine.step.many.exchange import Exchange, Runner
+from ensue.engine.step.many.cells import GroupCells, StepTables
+from ensue.engine.step.many.grouping import CellShape, event_atoms
 from ensue.engine.step.many.kernels import (
     COUNT,
     EVENTS,
@@ -40,11 +40,9 @@ from ensue.engine.step.many.kernels import (
     fire_until,
     visit,
 )
-from ensue.engine.step.many.key_state import KeyState
+from ensue.engine.step.many.key_state import CellRunner, Exchange, KeyState
 from ensue.engine.step.many.outputs import GroupOutputs
-from ensue.engine.step.many.shapes import Shape, event_atoms
-from ensue.engine.step.many.tables import StepTables
-from ensue.engine.timing.sweeping import Sweeps, longest_wait
+from ensue.engine.timing.alarms import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import PortAtom, PredicateAtom
@@ -59,7 +57,7 @@ Letters = tuple[Any, Any]
 """Numbers of rules, and for each the bits of its letter, as arrays."""
 
 
-class CellGroup:
+class StepGroup:
     """All rules in cells that read by the keys of these names.
 
     `outgrown` is told the shapes whose tables keep growing: their rules are to leave. `earliest` is
@@ -69,7 +67,7 @@ class CellGroup:
     def __init__(
         self,
         key_names: tuple[str, ...],
-        outgrown: Callable[[Shape], None],
+        outgrown: Callable[[CellShape], None],
         earliest: array[int],
     ) -> None:
         self.key_names = key_names
@@ -77,9 +75,9 @@ class CellGroup:
         self.rules: list[Rule] = []
         self._outgrown = outgrown
         self._tables = StepTables()
-        self._cells = Cells(self._tables, earliest)
+        self._cells = GroupCells(self._tables, earliest)
         self._outputs = GroupOutputs(self._tables)
-        self._shapes: dict[Shape, int] = {}
+        self._shapes: dict[CellShape, int] = {}
         self._shape_of: list[int] = []
         self._numbers: dict[str, int] = {}
         self._port_bits = np.zeros(0, np.uint32)
@@ -97,7 +95,9 @@ class CellGroup:
 
     # --- rules that come and go -------------------------------------------------------------------
 
-    def take(self, rules: Mapping[Rule, Shape], staying: Container[str], types: TypeSystem) -> None:
+    def take(
+        self, rules: Mapping[Rule, CellShape], staying: Container[str], types: TypeSystem
+    ) -> None:
         """Go on with these rules, in this order; rules that stay keep their cells."""
         known = {rule.name: n for n, rule in enumerate(self.rules) if rule.name in staying}
         new_numbers = np.full(len(self.rules), -1, np.int64)
@@ -169,11 +169,11 @@ class CellGroup:
         number = self._numbers[rule.name]
         return Exchange(self._cells, number, self._shape_of[number], rule.ports.timers)
 
-    def instances_of(self, rule: Rule) -> dict[FastKey, Runner]:
+    def instances_of(self, rule: Rule) -> dict[FastKey, CellRunner]:
         """The keys of one rule, as it would hold them by itself: for snapshots, and to leave."""
         number, exchange = self._numbers[rule.name], self._exchange(rule)
         assert self._types is not None
-        found: dict[FastKey, Runner] = {}
+        found: dict[FastKey, CellRunner] = {}
         for key, state in self.keys.items():
             state.settle_counts(self._outputs.count_of)
             emitted = state.emitted_by(number)

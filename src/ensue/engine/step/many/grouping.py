@@ -1,21 +1,97 @@
-"""Which rules of a library run in cells, and in which group.
+"""Which rules of a library run in cells, in which group, and which of them share a table.
 
 In come the rules that neither feed other rules nor are fed by them; out go the rules that run in
-cells, with their shapes: one group for each key by which enough rules read. All other rules run by
-themselves. Compiled loops are loaded only when a group is made.
+cells, with their shapes: one group for each key by which enough rules read (`Grouping`). All other
+rules run by themselves, and `why_no_cells` says of a rule why it cannot have cells.
+
+A *shape* is equal for rules that share a table. It is the shape of `core.shapes` together with what
+may differ here: the machine, which may come from a snapshot, and the types of ports, which decide
+whether a value is handed on as it is. Nothing here needs compiled loops: these are loaded only when
+a group is made, so that a library of few rules does not load them.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ensue.engine.core.instances.rows import structure
 from ensue.engine.core.instances.rules import Rule
-from ensue.engine.step.many.shapes import Shape, shape_of, why_no_cells
+from ensue.engine.ports import KeyNames
+from ensue.lang.syntax import Correlation, EventPort, TimerPort
+from ensue.machine.model import Machine, PortAtom, PredicateAtom, Timer
 
 if TYPE_CHECKING:
-    from ensue.engine.step.many.group import CellGroup
+    pass
+
+MOST_LETTER_BITS = 8
+"""A letter has a bit for each event port and each predicate of its rule."""
+
+MOST_TIMER_PORTS = 4
+MOST_TIMEOUTS = 4
+"""Each set of timeouts has a letter, and a cell a word for each timer."""
+
+MOST_TRANSITIONS = 160
+"""A larger machine mostly has a larger table than pays."""
+
+CellShape = tuple[object, ...]
+
+
+def why_no_cells(correlation: Correlation, machine: Machine) -> str | None:
+    """Why a rule cannot run in cells; None if it can."""
+    timer_ports = [port for port in correlation.ports if isinstance(port, TimerPort)]
+    predicates = [atom for atom in machine.atoms if isinstance(atom, PredicateAtom)]
+    if len(event_atoms(correlation, machine)) > MOST_LETTER_BITS:
+        return f"it has more than {MOST_LETTER_BITS} event ports and predicates"
+    if len(machine.transitions) > MOST_TRANSITIONS:
+        return f"its machine has more than {MOST_TRANSITIONS} transitions"
+    if len(timer_ports) > MOST_TIMER_PORTS or len(_timeouts(machine)) > MOST_TIMEOUTS:
+        return f"it has more than {MOST_TIMER_PORTS} timer ports or {MOST_TIMEOUTS} timeouts"
+    if predicates and timer_ports:
+        return "a predicate may ask for the time at which a timer fires"
+    # A machine from a damaged snapshot may be of another rule. Restoring its state refuses it.
+    ports = {port.name for port in correlation.ports}
+    atoms = {atom.name for atom in machine.atoms if isinstance(atom, PortAtom)}
+    bound = {port for branch in machine.branches for _, port, _ in branch.places}
+    return None if bound <= atoms <= ports else "its machine has other ports"
+
+
+def cell_shape_of(correlation: Correlation, machine: Machine) -> CellShape | None:
+    """The shape of rules that share a table; None where the machine is not of the rule."""
+    # Loaded only for a library that has enough rules for cells.
+    from ensue.engine.core.shapes import durations_in, shape_of
+
+    ranks = {length: rank for rank, length in enumerate(durations_in(correlation))}
+    if not {timer.after for timer in _timeouts(machine)} <= ranks.keys():
+        # As above, of a damaged snapshot.
+        return None
+    numbers = {port.name: number for number, port in enumerate(correlation.ports)}
+    transitions = tuple(
+        replace(each, input=Timer(each.input.state, ranks[each.input.after]))
+        if isinstance(each.input, Timer)
+        else each
+        for each in machine.transitions
+    )
+    bare = replace(structure(machine), window=None, transitions=transitions)
+    atoms = tuple(
+        numbers[atom.name] if isinstance(atom, PortAtom) else atom for atom in machine.atoms
+    )
+    places = tuple((place, numbers[port]) for b in machine.branches for place, port, _ in b.places)
+    types = tuple(port.type for port in correlation.ports if isinstance(port, EventPort))
+    return (*shape_of(correlation), types, bare, atoms, places)
+
+
+def _timeouts(machine: Machine) -> set[Timer]:
+    return {each.input for each in machine.transitions if isinstance(each.input, Timer)}
+
+
+def event_atoms(correlation: Correlation, machine: Machine) -> Sequence[PortAtom | PredicateAtom]:
+    """What an event can match of a rule, in the order of the bits of its letters."""
+    ports = [PortAtom(port.name) for port in correlation.ports if isinstance(port, EventPort)]
+    return [*ports, *(atom for atom in machine.atoms if isinstance(atom, PredicateAtom))]
+
 
 FEWEST_IN_CELLS = 16
 """From how many rules on under one key cells are quicker than stepping each rule by itself.
@@ -28,8 +104,6 @@ sixteen it is quicker to visit their cells. Compiled loops also take half a seco
 NO_ALARM = 2**62
 """Later than all times."""
 
-KeyNames = tuple[str, ...]
-
 
 class Grouping:
     """Decides which rules run in cells; `has_outgrown` says that some rules should leave theirs.
@@ -40,18 +114,18 @@ class Grouping:
     def __init__(self) -> None:
         self.has_outgrown = False
         self.earliest = array("q", [NO_ALARM])
-        self._too_large: set[Shape] = set()
+        self._too_large: set[CellShape] = set()
 
     def in_cells(
         self, rules: Iterable[Rule], had: Container[KeyNames]
-    ) -> dict[KeyNames, dict[Rule, Shape]]:
+    ) -> dict[KeyNames, dict[Rule, CellShape]]:
         """The rules that have cells, with their shapes; `had` are the keys that have a group."""
         by_key: dict[KeyNames, list[Rule]] = {}
         for rule in rules:
             names = set(rule.ports.key_names.values())
             if len(names) == 1 and _can_have_cells(rule):
                 by_key.setdefault(names.pop(), []).append(rule)
-        found: dict[KeyNames, dict[Rule, Shape]] = {}
+        found: dict[KeyNames, dict[Rule, CellShape]] = {}
         for key, chosen in by_key.items():
             if key in had or len(chosen) >= FEWEST_IN_CELLS:
                 shapes = {rule: _shape_of(rule) for rule in chosen}
@@ -60,12 +134,7 @@ class Grouping:
                     found[key] = kept
         return found
 
-    def new_group(self, key_names: KeyNames) -> CellGroup:
-        from ensue.engine.step.many.group import CellGroup
-
-        return CellGroup(key_names, self._leave, self.earliest)
-
-    def _leave(self, shape: Shape) -> None:
+    def leave(self, shape: CellShape) -> None:
         """The table of a shape keeps growing: its rules are to run by themselves."""
         self._too_large.add(shape)
         self.has_outgrown = True
@@ -80,6 +149,6 @@ def _can_have_cells(rule: Rule) -> bool:
     )
 
 
-def _shape_of(rule: Rule) -> Shape | None:
+def _shape_of(rule: Rule) -> CellShape | None:
     assert rule.machine is not None
-    return shape_of(rule.correlation, rule.machine)
+    return cell_shape_of(rule.correlation, rule.machine)

@@ -2,7 +2,7 @@
 
 Arrays in, the number of firings out; a loop that lacks something (a move of a table, a cell, a
 register, room for firings) says what it lacks, is called again when that is there, and goes on from
-the same visit or alarm. The step of a cell itself is that of `core.stepping.step`.
+the same visit or alarm. The step of a cell itself is that of `core.cell_step`.
 
 The cells of all keys of a group are in one array, so that one call fires all that is due under any
 key, in the order of the stream: by time, then by the place of the rule in the library, then by the
@@ -20,9 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.core.jit import FAR, inlined, uncounted
-from ensue.engine.core.packed import BASE, LAST_READ, NEXT_DUE, TIMED, TIMERS, WIDTH, WINDOW
-from ensue.engine.core.stepping.step import (
+from ensue.engine.core.cell_step import (
     HALF,
     LOW,
     U1,
@@ -39,6 +37,8 @@ from ensue.engine.core.stepping.step import (
     step_cell,
     timers_of,
 )
+from ensue.engine.core.jit import FAR, inlined, uncounted
+from ensue.engine.core.packed import BASE, LAST_READ, NEXT_DUE, TIMED, TIMERS, WIDTH, WINDOW
 
 LACKS_MOVE, LACKS_CELL, LACKS_REGISTER, LACKS_ROOM = -1, -2, -3, -4
 

@@ -17,32 +17,32 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
-from ensue.engine.core.effects import Emitted, Push, Sent
+from ensue.engine.core.effects import Emitted, PushedOutput, Sent
 from ensue.engine.core.instances.emitting import compile_for_cells, recipe_for
 from ensue.engine.outputs import TIMER
+from ensue.engine.step.many.cells import StepTables
 from ensue.engine.step.many.kernels import FIRED
-from ensue.engine.step.many.key_state import Firing, KeyState
-from ensue.engine.step.many.tables import StepTables
+from ensue.engine.step.many.key_state import CellFiring, KeyState
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
 
-Emit = Callable[..., None]
-"""Builds the outputs of firings, of each of which it takes the rule and what its ports are bound to
+EmitAll = Callable[..., None]
+"""Builds the outputs of firings, each given by its rule and what its ports are bound to
 (`compile_for_cells`)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class ActionPart:
     """A part of an action: the function that builds its outputs, and how many it builds.
 
     `pick` takes what the function needs from a firing; `columns` says where that is, if no port has
     several places.
     """
 
-    emit: Emit
+    emit: EmitAll
     count: int
-    pick: Callable[[Firing], Firing]
+    pick: Callable[[CellFiring], CellFiring]
     columns: tuple[int, ...]
 
 
@@ -56,10 +56,10 @@ class GroupOutputs:
         self._forget()
 
     def _forget(self) -> None:
-        self._parts: dict[int, tuple[Part, ...]] = {}
-        self._only_part: dict[int, Part | None] = {}
-        self._known_parts: dict[object, Part] = {}
-        self._functions: dict[object, Emit] = {}
+        self._parts: dict[int, tuple[ActionPart, ...]] = {}
+        self._only_part: dict[int, ActionPart | None] = {}
+        self._known_parts: dict[object, ActionPart] = {}
+        self._functions: dict[object, EmitAll] = {}
 
     def set_rules(self, names: Sequence[str], types: TypeSystem) -> None:
         self.names = [(name, f"ensue/{name}") for name in names]
@@ -101,11 +101,11 @@ class GroupOutputs:
         return calls
 
     def _emit_several(
-        self, state: KeyState, firings: Sequence[Firing], event: Event, made: list[Event]
+        self, state: KeyState, firings: Sequence[CellFiring], event: Event, made: list[Event]
     ) -> int:
         """Outputs where rules have fired with different actions, each of one part."""
         only_part = self._only_part
-        by_function: dict[Emit, list[Firing]] = {}
+        by_function: dict[EmitAll, list[CellFiring]] = {}
         for firing in firings:
             part = only_part[firing[1]]
             if part is None:
@@ -121,7 +121,7 @@ class GroupOutputs:
         return len(by_function)
 
     def _emit_parts(
-        self, state: KeyState, firings: Sequence[Firing], event: Event, made: list[Event]
+        self, state: KeyState, firings: Sequence[CellFiring], event: Event, made: list[Event]
     ) -> int:
         """Outputs where actions have several parts: the first parts of all, then the second."""
         time, trigger = event.time, event.id
@@ -129,7 +129,7 @@ class GroupOutputs:
         so_far = dict(state.emitted.get(trigger, {}))
         calls = 0
         for turn in range(turns):
-            by_function: dict[tuple[Emit, int], list[Firing]] = {}
+            by_function: dict[tuple[EmitAll, int], list[CellFiring]] = {}
             for firing in firings:
                 parts = self._parts[firing[1]]
                 if turn < len(parts):
@@ -144,22 +144,22 @@ class GroupOutputs:
 
     # --- at an alarm ------------------------------------------------------------------------------
 
-    def emit_alarm(self, state: KeyState, firing: Firing, time: int, made: list[Event]) -> int:
+    def emit_alarm(self, state: KeyState, firing: CellFiring, time: int, made: list[Event]) -> int:
         """Add the outputs of an alarm; returns how many there are."""
         before = state.counts(time, TIMER, self.count_of)
         if before is None:
             before = state.emitted[TIMER] = {}
         rule, action = firing[0], firing[1]
-        begun = len(made)
+        first = len(made)
         for part in self._parts.get(action) or self._parts_of(action):
             fired = (part.pick(firing),)
             part.emit(made, fired, self.names, state, time, TIMER, before)
             before[rule] = before.get(rule, 0) + part.count
-        return len(made) - begun
+        return len(made) - first
 
     # --- actions ----------------------------------------------------------------------------------
 
-    def _parts_of(self, action: int) -> tuple[Part, ...]:
+    def _parts_of(self, action: int) -> tuple[ActionPart, ...]:
         known = self._parts.get(action)
         if known is None:
             _, pushes = self._tables.actions[action]
@@ -168,7 +168,7 @@ class GroupOutputs:
             self._only_part[action] = known[0] if len(known) == 1 else None
         return known
 
-    def _part(self, action: int, pushes: Sequence[Push]) -> Part:
+    def _part(self, action: int, pushes: Sequence[PushedOutput]) -> ActionPart:
         correlation = self._tables.examples[self._tables.actions[action][0]]
         places = dict(pushes[0].shape.bound)
         assert self._types is not None, "a group that fires has rules"
@@ -185,12 +185,12 @@ class GroupOutputs:
             one_each = all(len(each) == 1 for each in bound_in)
             columns = (0, *(FIRED + place for place, *_ in bound_in)) if one_each else ()
             pick = _picking(bound_in, first)
-            known = Part(self._functions[kind], recipe.count, pick, columns)
+            known = ActionPart(self._functions[kind], recipe.count, pick, columns)
             self._known_parts[kind, bound_in, first] = known
         return known
 
 
-def _picking(bound_in: Sequence[Sequence[int]], first: bool) -> Callable[[Firing], Firing]:
+def _picking(bound_in: Sequence[Sequence[int]], first: bool) -> Callable[[CellFiring], CellFiring]:
     """Takes from a firing its rule and, for each port, what is bound in the port's places."""
     if not bound_in:
         return itemgetter(slice(0, 1))
@@ -198,7 +198,7 @@ def _picking(bound_in: Sequence[Sequence[int]], first: bool) -> Callable[[Firing
         return itemgetter(0, *(FIRED + place for place, *_ in bound_in))
     choose = min if first else max
 
-    def pick(firing: Firing) -> Firing:
+    def pick(firing: CellFiring) -> CellFiring:
         ports = (choose(firing[FIRED + place] for place in each) for each in bound_in)
         return (firing[0], *ports)
 
@@ -208,7 +208,7 @@ def _picking(bound_in: Sequence[Sequence[int]], first: bool) -> Callable[[Firing
 _shape = attrgetter("shape")
 
 
-def _statement(push: Push) -> PushPort | PushNew | str:
+def _statement(push: PushedOutput) -> PushPort | PushNew | str:
     match push.what:
         case Sent(port):
             return PushPort(port)

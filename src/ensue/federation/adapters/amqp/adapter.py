@@ -34,7 +34,7 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.messages.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
-from ensue.federation.messages.bindings import Binding, Message
+from ensue.federation.messages.bindings import Message, NameBinding
 from ensue.subscriptions import Filter
 
 aio_pika: Any = driver("aio_pika", "amqp")
@@ -42,7 +42,7 @@ exceptions: Any = driver("aio_pika.exceptions", "amqp")
 aiormq: Any = driver("aiormq", "amqp")
 yarl: Any = driver("yarl", "amqp")
 
-BINDING = Binding("cloudevents_")
+BINDING = NameBinding("cloudevents_")
 MOST_IN_FLIGHT = 2000
 _SECONDS_TO_CONNECT = 10
 _PERSISTENT = 2

@@ -29,7 +29,7 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.http.messages import write_batch, write_request
-from ensue.federation.adapters.http.server import LARGEST_ON_A_SOCKET, Server, too_large
+from ensue.federation.adapters.http.server import LARGEST_ON_A_SOCKET, HttpServer, too_large
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
 from ensue.federation.messages.bindings import read_structured
@@ -75,7 +75,7 @@ class HttpAdapter(Adapter):
     def __init__(self, service: Service) -> None:
         super().__init__(service)
         self._options: HttpOptions = service.options or HttpOptions()
-        self._server: Server | None = None
+        self._server: HttpServer | None = None
         self._session: Any = None
         self._sockets: dict[str, Any] = {}
         self._readers: list[asyncio.Task[None]] = []
@@ -91,7 +91,9 @@ class HttpAdapter(Adapter):
             )
         self._events, self._control = Inbox(), ControlInbox()
         if options.listen is not None:
-            self._server = Server(service, options.listen, options.server_context(), options.admit)
+            self._server = HttpServer(
+                service, options.listen, options.server_context(), options.admit
+            )
             self._server.events, self._server.control = self._events, self._control
             await self._server.start()
         if service.url:

@@ -9,13 +9,13 @@ from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.federation.messages.bindings import (
     BATCH_TYPE,
-    Binding,
     Message,
     Mode,
+    NameBinding,
     read_batch,
 )
 
-BINDING = Binding("ce-")
+BINDING = NameBinding("ce-")
 _SAFE = "".join(chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"%') + " "
 """What a header may hold as it is; everything else is percent-encoded, as CloudEvents says."""
 

@@ -31,7 +31,7 @@ _SECONDS_TO_READ = 10.0
 _MOST_SOCKETS = 256
 
 
-class Server:
+class HttpServer:
     """Serves the three addresses of a service as paths."""
 
     def __init__(

@@ -42,13 +42,13 @@ from ensue.federation.adapters.kafka.reading import (
     latest,
 )
 from ensue.federation.messages.attributes import KEY
-from ensue.federation.messages.bindings import Binding, Message
+from ensue.federation.messages.bindings import Message, NameBinding
 from ensue.subscriptions import Filter
 
 kafka: Any = driver("confluent_kafka", "kafka")
 admin: Any = driver("confluent_kafka.admin", "kafka")
 
-BINDING = Binding("ce_")
+BINDING = NameBinding("ce_")
 CONTENT_TYPE = "content-type"
 
 T = TypeVar("T")
@@ -233,10 +233,10 @@ class KafkaAdapter(Adapter):
         ]
         if not missing:
             return
-        for made in client.create_topics(missing, request_timeout=SECONDS_TO_ANSWER).values():
+        for creation in client.create_topics(missing, request_timeout=SECONDS_TO_ANSWER).values():
             # Another gateway may have been quicker, or this one may not create topics.
             with contextlib.suppress(kafka.KafkaException):
-                made.result()
+                creation.result()
 
     def _assign(self) -> None:
         """Go on from what was acknowledged; begin at the end where nothing was."""

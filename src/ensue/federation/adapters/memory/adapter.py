@@ -11,7 +11,7 @@ from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Adapter, Capabilities, Incoming, Outgoing, Service
 from ensue.federation.adapters.inbox import Inbox
-from ensue.federation.adapters.memory.hub import Connection, hub
+from ensue.federation.adapters.memory.hub import HubConnection, hub
 from ensue.subscriptions import Filter
 
 RECALLED = 2000
@@ -32,7 +32,7 @@ class MemoryAdapter(Adapter):
     def __init__(self, service: Service) -> None:
         super().__init__(service)
         self._hub = hub(service.url.removeprefix("memory:") or service.name)
-        self._connection = Connection(service.gateway)
+        self._connection = HubConnection(service.gateway)
 
     @property
     def events(self) -> Inbox[Incoming]:
@@ -41,7 +41,7 @@ class MemoryAdapter(Adapter):
 
     async def connect(self) -> None:
         self._check()
-        self._connection = Connection(self.service.gateway)
+        self._connection = HubConnection(self.service.gateway)
         self._hub.connections.append(self._connection)
 
     async def listen(self, wanted: Sequence[Filter]) -> None:

@@ -16,7 +16,7 @@ from ensue.federation.adapters.inbox import Inbox
 
 
 @dataclass(eq=False)
-class Connection:
+class HubConnection:
     """One gateway's side: its place in the log, and what is on the way to it."""
 
     gateway: str
@@ -30,7 +30,7 @@ class Hub:
     name: str
     log: list[tuple[bytes, bool]] = field(default_factory=list)
     acknowledged: dict[str, int] = field(default_factory=dict)
-    connections: list[Connection] = field(default_factory=list)
+    connections: list[HubConnection] = field(default_factory=list)
     is_down: bool = False
     unconfirmed: int = 0
 
@@ -46,7 +46,7 @@ class Hub:
             if connection.is_listening:
                 self._deliver(connection, len(self.log) - 1)
 
-    def listen(self, connection: Connection) -> None:
+    def listen(self, connection: HubConnection) -> None:
         if connection.is_listening:
             return
         connection.is_listening = True
@@ -69,7 +69,7 @@ class Hub:
         """After so many more events, break off in the middle of a publication."""
         self.unconfirmed = count
 
-    def _deliver(self, connection: Connection, place: int) -> None:
+    def _deliver(self, connection: HubConnection, place: int) -> None:
         body, in_transit = self.log[place]
         connection.events.put(Incoming(decode(body), place, in_transit))
 

@@ -36,14 +36,14 @@ from ensue.federation.adapters.base import (
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.adapters.mqtt.buffering import BufferedSocket
 from ensue.federation.messages.attributes import EXPIRY, expiry_of
-from ensue.federation.messages.bindings import STRUCTURED_TYPE, Binding, Message
+from ensue.federation.messages.bindings import STRUCTURED_TYPE, Message, NameBinding
 from ensue.subscriptions import Filter
 
 aiomqtt: Any = driver("aiomqtt", "mqtt")
 packettypes: Any = driver("paho.mqtt.packettypes", "mqtt")
 properties: Any = driver("paho.mqtt.properties", "mqtt")
 
-BINDING = Binding("")
+BINDING = NameBinding("")
 SCHEMES = {"mqtt": 1883, "tcp": 1883, "mqtts": 8883, "ssl": 8883}
 MOST_IN_FLIGHT = 1000
 _SECONDS_TO_CONNECT = 10

@@ -27,7 +27,7 @@ from ensue.federation.adapters.base import (
     ProtectedOptions,
     Service,
 )
-from ensue.federation.adapters.proximity.places import Area, Position
+from ensue.federation.adapters.proximity.places import Area, GeoPosition
 from ensue.federation.messages.attributes import PROXIMITY
 from ensue.subscriptions import Filter
 
@@ -63,28 +63,28 @@ class ProximityAdapter(Adapter):
         super().__init__(service)
         self._options: ProximityOptions = service.options or ProximityOptions()
         self._carrier = _carrier_of(service, self._options)
-        self._position: Position | None = None
+        self._position: GeoPosition | None = None
         self._looked = float("-inf")
         if self._options.position is not None:
             try:
-                self._position = Position.parse(self._options.position)
+                self._position = GeoPosition.parse(self._options.position)
             except ValueError as error:
                 raise UsageError(f"service `{service.name}`: `position`: {error}") from None
 
     @property
-    def position(self) -> Position | None:
+    def position(self) -> GeoPosition | None:
         """Where the gateway is now."""
         path, now = self._options.position_file, time.monotonic()
         if path is not None and now - self._looked > _SECONDS_BETWEEN_LOOKS:
             self._looked = now
             # Half a line, as it may be just being written, is not a place: the last one stays.
             try:
-                self._position = Position.parse(Path(path).read_text("utf-8").strip())
+                self._position = GeoPosition.parse(Path(path).read_text("utf-8").strip())
             except (OSError, ValueError):
                 return self._position
         return self._position
 
-    def move(self, position: Position) -> None:
+    def move(self, position: GeoPosition) -> None:
         self._position = position
 
     async def connect(self) -> None:
@@ -153,9 +153,9 @@ def _carrier_of(service: Service, options: ProximityOptions) -> Adapter:
 
     is_memory = service.url.startswith("memory:")
     kind = "memory" if is_memory else kind_of(service.url, options.carrier)
-    made = adapter_class(kind)
+    adapter = adapter_class(kind)
     shared = {name: getattr(options, name) for name in ProtectedOptions.__struct_fields__}
     known = {
-        key: value for key, value in shared.items() if key in made.options_type.__struct_fields__
+        key: value for key, value in shared.items() if key in adapter.options_type.__struct_fields__
     }
-    return made(replace(service, kind=kind, options=made.options_type(**known)))
+    return adapter(replace(service, kind=kind, options=adapter.options_type(**known)))

@@ -9,26 +9,26 @@ EARTH_METRES = 6_371_008.8
 """The mean radius (IUGG)."""
 
 
-class Position(NamedTuple):
-    """Degrees."""
+class GeoPosition(NamedTuple):
+    """A point on the earth, in degrees."""
 
     latitude: float
     longitude: float
 
     @classmethod
-    def parse(cls, text: str) -> Position:
+    def parse(cls, text: str) -> GeoPosition:
         """`latitude,longitude`. Raises `ValueError`."""
         parts = [float(each) for each in text.split(",")]
         if len(parts) != 2:
             raise ValueError(f"`{text}` is no position: as `53.34,-6.26`")
         return cls(*parts)._checked()
 
-    def _checked(self) -> Position:
+    def _checked(self) -> GeoPosition:
         if not (-90 <= self.latitude <= 90 and -180 <= self.longitude <= 180):
             raise ValueError(f"`{self.latitude},{self.longitude}` is no place on the earth")
         return self
 
-    def metres_to(self, other: Position) -> float:
+    def metres_to(self, other: GeoPosition) -> float:
         """The distance on a sphere, by the haversine formula."""
         one, two = radians(self.latitude), radians(other.latitude)
         across = sin((two - one) / 2) ** 2
@@ -37,19 +37,19 @@ class Position(NamedTuple):
 
 
 class Area(NamedTuple):
-    """A circle."""
+    """A circle on the earth: its centre, and its radius in metres."""
 
-    centre: Position
+    centre: GeoPosition
     metres: float
 
     @classmethod
     def parse(cls, text: str) -> Area:
         """`latitude,longitude,metres`. Raises `ValueError`."""
         place, _, metres = text.rpartition(",")
-        return cls(Position.parse(place), float(metres))
+        return cls(GeoPosition.parse(place), float(metres))
 
     def __contains__(self, position: object) -> bool:
-        return isinstance(position, Position) and self.centre.metres_to(position) <= self.metres
+        return isinstance(position, GeoPosition) and self.centre.metres_to(position) <= self.metres
 
     def __str__(self) -> str:
         return f"{self.centre.latitude},{self.centre.longitude},{self.metres:g}"

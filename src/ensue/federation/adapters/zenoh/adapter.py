@@ -28,12 +28,12 @@ from ensue.federation.adapters.base import (
     incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
-from ensue.federation.messages.bindings import Binding, Message
+from ensue.federation.messages.bindings import Message, NameBinding
 from ensue.subscriptions import Filter
 
 zenoh: Any = driver("zenoh", "zenoh")
 
-BINDING = Binding("ce-")
+BINDING = NameBinding("ce-")
 _SECONDS_TO_SPREAD = 0.3
 _SECONDS_TO_ANSWER = 5.0
 _TRANSPORTS = {"zenoh": "tcp", "zenohs": "tls"}
@@ -99,8 +99,8 @@ class ZenohAdapter(Adapter):
             def receive(sample: Any, in_transit: bool = in_transit) -> None:
                 self._hand(self._receive, sample, in_transit)
 
-            made = self._session.declare_subscriber(_key(address), receive)
-            self._subscribers.append(made)
+            subscriber = self._session.declare_subscriber(_key(address), receive)
+            self._subscribers.append(subscriber)
         await self._spread()
 
     async def unlisten(self) -> None:

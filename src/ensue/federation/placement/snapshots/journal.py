@@ -27,7 +27,7 @@ INPUTS_BEFORE_A_SNAPSHOT = 10_000
 _LENGTH = struct.Struct(">I")
 
 
-class Input(msgspec.Struct, array_like=True, frozen=True):
+class JournalInput(msgspec.Struct, array_like=True, frozen=True):
     """An event or a parcel, or that time has passed, each at a `moment`; or that everything up to
     the output of a number has been passed on; or that the site is back; or that it goes on with
     what it has not done yet."""
@@ -44,7 +44,7 @@ class Header(msgspec.Struct, array_like=True, frozen=True):
     instance: str
 
 
-class Journal:
+class SiteJournal:
     def __init__(self, base: Path) -> None:
         self._base = base
         self._encoder = msgspec.msgpack.Encoder(enc_hook=plain)
@@ -61,12 +61,12 @@ class Journal:
         except OSError as error:
             raise SnapshotError(f"the snapshot of the site cannot be read: {error}") from None
 
-    def inputs(self, header: Header) -> list[Input]:
+    def inputs(self, header: Header) -> list[JournalInput]:
         """What came in since the snapshot. Raises `SnapshotError` if that was another site."""
         logged = self._read(self._number)
         if logged and logged[0] != header:
             raise SnapshotError("the library or the sites have changed since")
-        return [each for each in logged if isinstance(each, Input)]
+        return [each for each in logged if isinstance(each, JournalInput)]
 
     @property
     def instance(self) -> str | None:
@@ -77,7 +77,7 @@ class Journal:
     def recalled(self) -> list[Event]:
         """The events and parcels that came in last."""
         logged = (*self._read(self._number - 1), *self._read(self._number))
-        inputs = (each for each in logged if isinstance(each, Input))
+        inputs = (each for each in logged if isinstance(each, JournalInput))
         return [each.event for each in inputs if each.event is not None]
 
     def begin(self, header: Header) -> None:
@@ -100,7 +100,7 @@ class Journal:
         self._number = 0
         self.begin(header)
 
-    def add(self, given: Input) -> None:
+    def add(self, given: JournalInput) -> None:
         """Note an input; it is kept from the next `flush` on."""
         self._append(given)
 
@@ -110,7 +110,7 @@ class Journal:
 
     @property
     def is_long(self) -> bool:
-        """Whether it is time for a snapshot."""
+        """Whether the journal is long enough for a snapshot to replace it."""
         return self._length >= INPUTS_BEFORE_A_SNAPSHOT
 
     def save(self, attached: Attached) -> None:
@@ -144,16 +144,16 @@ class Journal:
             with suppress(ValueError):
                 yield int(path.name.removeprefix(f"{self._base.name}.").partition(".")[0]), path
 
-    def _read(self, number: int) -> list[Header | Input]:
+    def _read(self, number: int) -> list[Header | JournalInput]:
         return self._records(number)[0]
 
-    def _records(self, number: int) -> tuple[list[Header | Input], int]:
+    def _records(self, number: int) -> tuple[list[Header | JournalInput], int]:
         """The records of a log that were written to their end, and how many bytes they take."""
         try:
             data = self._path(number, "log").read_bytes()
         except OSError:
             return [], 0
-        found: list[Header | Input] = []
+        found: list[Header | JournalInput] = []
         whole = 0
         with suppress(struct.error, msgspec.MsgspecError):
             while whole < len(data):
@@ -161,7 +161,7 @@ class Journal:
                 end = begin + _LENGTH.unpack_from(data, whole)[0]
                 if end > len(data):
                     break
-                of: Any = Input if found else Header
+                of: Any = JournalInput if found else Header
                 found.append(msgspec.msgpack.decode(data[begin:end], type=of))
                 whole = end
         return found, whole

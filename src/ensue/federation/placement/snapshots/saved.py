@@ -1,9 +1,9 @@
 """A site as plain data: what its snapshot holds.
 
-The state of a rule at its home is that of a snapshot of one machine (`engine.core.saved`), together
-with what waits before its gates. Here are also the events that wait at outposts, what has gone over
-each link and what is known there, and how far all sites have come. Each part of a running site says
-its own (`saved`), and is put back by `restore`.
+The state of a rule at its home is that of a snapshot of one machine (`engine.core.saved_rules`),
+together with what waits before its gates. Here are also the events that wait at outposts, what has
+gone over each link and what is known there, and how far all sites have come. Each part of a running
+site says its own (`saved`), and is put back by `restore`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from ensue.engine.core.saved.machines import PlainMachine
-from ensue.engine.core.saved.rules import SavedRule
+from ensue.engine.core.saved_machines import PlainMachine
+from ensue.engine.core.saved_rules import SavedRule
 from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
-from ensue.federation.placement.parcels import Carried, Parcel, Reset
+from ensue.federation.placement.parcels import CarriedReading, Parcel, Reset
 from ensue.federation.placement.places import Place, Since
 
 FORMAT = "ensue-site"
@@ -80,7 +80,7 @@ class SavedHome(msgspec.Struct, frozen=True):
 
 
 class SavedOutgoing(msgspec.Struct, frozen=True):
-    loads: list[tuple[Place, Event, list[Carried]]]
+    loads: list[tuple[Place, Event, list[CarriedReading]]]
     resets: list[Reset]
     number: int
     marks: tuple[Place, dict[str, Place]] | None

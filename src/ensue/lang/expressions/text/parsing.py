@@ -101,7 +101,7 @@ def window_hint(before: str) -> str | None:
 def _parser() -> Callable[[str], Expression]:
     from lark import Lark, Transformer
 
-    class Reading(TermReading, Transformer[object, Expression]):
+    class ExpressionTransformer(TermReading, Transformer[object, Expression]):
         pass
 
     lark = Lark(
@@ -111,6 +111,6 @@ def _parser() -> Callable[[str], Expression]:
         start="predicate",
         propagate_positions=True,
         maybe_placeholders=True,
-        transformer=Reading(),
+        transformer=ExpressionTransformer(),
     )
     return lambda text: cast(Expression, lark.parse(text))

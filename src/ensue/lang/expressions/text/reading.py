@@ -1,6 +1,6 @@
 """From the parser's reductions to expression trees.
 
-`ExpressionReading` has one method for each expression rule of `ensue.lang.grammar`. It is mixed
+`ExpressionReading` has one method for each expression rule of `grammar.lark`. It is mixed
 into the transformer that the LALR parser calls while it reads, so no tree of tokens is ever walked
 and the depth of the input costs no Python stack. Signs are kept by the grammar, so that every node
 knows its place; brackets leave nothing behind but the wider place of what stood in them. The rules

@@ -1,7 +1,7 @@
-"""Conditions over one event or several, from what other languages write to CESQL.
+"""Rewrites conditions of other languages, over one event or several, as CESQL.
 
-Also values of `push new`: both are expressions. What no expression can say (a branch, the clock of
-the machine, a power) is left to `ensue.lang.parsing.advice`.
+Values of `push new` are rewritten here too, since both are expressions. What no expression can say
+(a branch, the clock of the machine, a power) is left to `ensue.lang.parsing.advice`.
 """
 
 from __future__ import annotations

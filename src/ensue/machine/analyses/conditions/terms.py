@@ -19,8 +19,8 @@ from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import Arithmetic, Negate
+from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 
-EXACT_IN_DOUBLES = 2**53
 KindOf = Callable[[Name], str | None]
 """The kind of a name by its declared type; None where only a run can tell."""
 

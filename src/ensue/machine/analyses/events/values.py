@@ -20,13 +20,10 @@ from typing import Any
 from ensue.events.conformance import fits
 from ensue.events.times import datetime_of, parse_time
 from ensue.events.types import INTEGER_RANGES, ValueType
-from ensue.lang.expressions.values import FaultError, to_number, to_string
+from ensue.lang.expressions.values import FaultError, to_number, to_string, wholes_equal_to
 from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.mentions import Mentions
 
-EXACT_IN_DOUBLES = 2**53
-BEYOND_INTEGERS = 2.0**70
-"""No integer that an event may have is as large."""
 LARGEST_FLOAT = math.nextafter((2 - 2**-24) * 2.0**127, 0)
 """The largest number that a 32-bit float comes near to."""
 TEXTS = 400
@@ -90,7 +87,7 @@ def _whole_numbers(constants: Iterable[int | float], low: int, high: int, alike:
     """One number of each stretch in which all compare alike with the constants, or a few."""
     begins: set[int] = set()
     for constant in constants:
-        least, most = _equal_to(constant)
+        least, most = wholes_equal_to(constant)
         begins |= {least, most + 1}
     inside = sorted(each for each in begins if low < each <= high)
     if not inside:
@@ -98,20 +95,6 @@ def _whole_numbers(constants: Iterable[int | float], low: int, high: int, alike:
     first = [inside[0] - 1 - each for each in range(alike) if inside[0] - 1 - each >= low]
     stretches = pairwise([*inside, high + 1])
     return first + [each for a, b in stretches for each in range(a, min(a + alike, b))]
-
-
-def _equal_to(constant: int | float) -> tuple[int, int]:
-    """The least whole number that is no less than a constant, and the largest that is no more.
-
-    A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
-    """
-    if isinstance(constant, int) or not EXACT_IN_DOUBLES <= abs(constant) < BEYOND_INTEGERS:
-        return math.ceil(constant), math.floor(constant)
-    ends = []
-    for away in (-math.inf, math.inf):
-        half = (int(constant) + int(math.nextafter(constant, away))) // 2
-        ends.append(half if float(half) == constant else half + (1 if away < 0 else -1))
-    return ends[0], ends[1]
 
 
 def _reals(constants: Iterable[float], type_: ValueType, alike: int) -> list[Any]:

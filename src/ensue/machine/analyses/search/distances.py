@@ -15,9 +15,9 @@ from copy import copy
 from dataclasses import replace
 
 from ensue.lang.syntax import FilterCorrelation, LabelTrue, PushNew
-from ensue.machine.analyses.behaviour import Behaviour, Config
+from ensue.machine.analyses.behaviour import Behaviour, Configuration
 from ensue.machine.analyses.events.alphabet import Symbol
-from ensue.machine.analyses.search.exploration import Exploration, Node
+from ensue.machine.analyses.search.exploration import Exploration, SearchNode
 from ensue.machine.analyses.search.symmetry import symmetry_of
 from ensue.machine.stepping import NOW
 
@@ -47,8 +47,8 @@ class Distances:
         read = tuple(own.values())
         self._symmetry = symmetry_of([alone], read)
         search = Exploration([alone], read, DISTANCES_WORK)
-        near: list[Node] = []
-        before: dict[Node, list[Node]] = {}
+        near: list[SearchNode] = []
+        before: dict[SearchNode, list[SearchNode]] = {}
         for edge in search.edges():
             before.setdefault(edge.to, []).append(edge.source)
             if edge.puts_out[0]:
@@ -59,7 +59,7 @@ class Distances:
                 key = self._symmetry.key(node.configs)
                 self._found[key] = min(distance, self._found.get(key, NEVER))
 
-    def of(self, config: Config) -> int:
+    def of(self, config: Configuration) -> int:
         """At least so many moments, the one that puts out included."""
         if not self._found:
             return 1
@@ -69,8 +69,8 @@ class Distances:
 
 
 def _backwards(
-    near: list[Node], before: dict[Node, list[Node]], nodes: Sequence[Node]
-) -> dict[Node, int]:
+    near: list[SearchNode], before: dict[SearchNode, list[SearchNode]], nodes: Sequence[SearchNode]
+) -> dict[SearchNode, int]:
     found = dict.fromkeys(near, 1)
     waiting = deque(found)
     while waiting:

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ensue.machine.analyses.behaviour import Behaviour, Clock, Config, Outcome
+from ensue.machine.analyses.behaviour import Behaviour, Configuration, Countdown, Successor
 from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.alphabet import Symbol
 from ensue.machine.analyses.search.symmetry import symmetry_of
@@ -33,14 +33,14 @@ from ensue.machine.analyses.search.zones import (
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class SearchNode:
     """A situation, and one shortest way to it.
 
     `past` names the moment of the way (from 0) that each place of the zone after 0 stands for;
     `constraints` are on those moments.
     """
 
-    configs: tuple[Config, ...]
+    configs: tuple[Configuration, ...]
     zone: Zone
     past: tuple[int, ...] = ()
     depth: int = 0
@@ -55,11 +55,11 @@ class Edge:
     moment leads to, or a known one that includes it.
     """
 
-    source: Node
+    source: SearchNode
     symbol: Symbol | None
-    outcomes: tuple[Outcome | None, ...]
+    outcomes: tuple[Successor | None, ...]
     constraints: tuple[Constraint, ...]
-    to: Node = field(init=False)
+    to: SearchNode = field(init=False)
 
     @property
     def puts_out(self) -> tuple[bool, ...]:
@@ -79,10 +79,10 @@ class Exploration:
         self._symbols = symbols
         self._work_left = budget
         self._symmetry = symmetry_of(behaviours, symbols)
-        self._known: dict[Hashable, list[Node]] = {}
+        self._known: dict[Hashable, list[SearchNode]] = {}
         self.complete = False
         self.depth = 0
-        self.first = Node(tuple(Config() for _ in behaviours), PRESENT)
+        self.first = SearchNode(tuple(Configuration() for _ in behaviours), PRESENT)
         self._waiting = deque([self.first])
         self._known[self._symmetry.key(self.first.configs)] = [self.first]
 
@@ -100,13 +100,13 @@ class Exploration:
                 yield edge
         self.complete = True
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[SearchNode]:
         """The situations that were seen."""
         return [node for known in self._known.values() for node in known]
 
     # --- where a node leads -------------------------------------------------------------------
 
-    def _from(self, node: Node) -> Iterator[tuple[Edge, Zone, list[Config]]]:
+    def _from(self, node: SearchNode) -> Iterator[tuple[Edge, Zone, list[Configuration]]]:
         """Each edge with the zone at its moment, and what its readers were before it."""
         zone = later(node.zone)
         symbols = self._symmetry.distinct(node.configs, self._symbols)
@@ -137,7 +137,7 @@ class Exploration:
                     yield Edge(node, symbol, outcomes, place), left, configs
 
     def _expiries(
-        self, zone: Zone, constraints: list[Constraint], node: Node
+        self, zone: Zone, constraints: list[Constraint], node: SearchNode
     ) -> Iterator[tuple[list[Constraint], list[frozenset[int]]]]:
         """The ways in which starts may have left their windows: for each, its oldest ones."""
         ways: list[tuple[list[Constraint], list[frozenset[int]]]] = [(constraints, [])]
@@ -159,7 +159,7 @@ class Exploration:
             ways = longer
         yield from ways
 
-    def _arrive(self, edge: Edge, zone: Zone, before: list[Config]) -> None:
+    def _arrive(self, edge: Edge, zone: Zone, before: list[Configuration]) -> None:
         """Give the moments that still count their new places, and look whether this is known."""
         source = edge.source
         configs = [
@@ -181,19 +181,19 @@ class Exploration:
         moments = tuple(
             source.depth if moment == now else source.past[moment - 1] for moment in used
         )
-        edge.to = Node(renamed, arrived, moments, source.depth + 1, edge)
+        edge.to = SearchNode(renamed, arrived, moments, source.depth + 1, edge)
         known.append(edge.to)
         self._waiting.append(edge.to)
 
 
 def fire(
     behaviours: Sequence[Behaviour],
-    configs: Sequence[Config],
-    due: list[tuple[int, Clock]],
+    configs: Sequence[Configuration],
+    due: list[tuple[int, Countdown]],
     now: int,
-) -> tuple[Outcome | None, ...]:
+) -> tuple[Successor | None, ...]:
     """What the clocks that are due make of each configuration; None where none is."""
-    outcomes: list[Outcome | None] = []
+    outcomes: list[Successor | None] = []
     for number, config in enumerate(configs):
         own = [clock for owner, clock in due if owner == number]
         outcomes.append(behaviours[number].fire(config, own, now) if own else None)
@@ -201,10 +201,10 @@ def fire(
 
 
 def clocks_due(
-    zone: Zone, clocks: list[tuple[int, Clock]]
-) -> Iterator[tuple[list[tuple[int, Clock]], list[Constraint]]]:
+    zone: Zone, clocks: list[tuple[int, Countdown]]
+) -> Iterator[tuple[list[tuple[int, Countdown]], list[Constraint]]]:
     """Which clocks can be due together at the next moment; none of them, for an event."""
-    ways: list[tuple[list[tuple[int, Clock]], list[Constraint]]] = [([], [])]
+    ways: list[tuple[list[tuple[int, Countdown]], list[Constraint]]] = [([], [])]
     for owner, clock in clocks:
         longer = []
         for due, constraints in ways:
@@ -222,7 +222,7 @@ def clocks_due(
     yield from ways
 
 
-def _on_the_way(node: Node, constraint: Constraint) -> Constraint:
+def _on_the_way(node: SearchNode, constraint: Constraint) -> Constraint:
     """A constraint on places of a node's zone as one on the moments of the way."""
     i, j, bound = constraint
 

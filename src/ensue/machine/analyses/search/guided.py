@@ -18,11 +18,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
-from ensue.machine.analyses.behaviour import Behaviour, Clock, Config
+from ensue.machine.analyses.behaviour import Behaviour, Configuration, Countdown
 from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.alphabet import Symbol
 from ensue.machine.analyses.search.distances import NEVER, Distances
-from ensue.machine.analyses.search.exploration import Edge, Node, clocks_due, fire
+from ensue.machine.analyses.search.exploration import Edge, SearchNode, clocks_due, fire
 from ensue.machine.analyses.search.symmetry import symmetry_of
 from ensue.machine.analyses.search.zones import (
     PRESENT,
@@ -40,11 +40,11 @@ from ensue.machine.stepping import NOW
 GUIDED_AFTER = 1_000
 """After how many edges distances are worth their price."""
 
-Dues = list[tuple[int, Clock]]
+Dues = list[tuple[int, Countdown]]
 
 
 @dataclass(eq=False, slots=True)
-class OrderedNode(Node):
+class OrderedNode(SearchNode):
     """A situation; its zone speaks of the moments in `metric` only, from which clocks count.
 
     `left` are starts that have left their windows since the last moment: the moment on the way, and
@@ -92,11 +92,11 @@ class GuidedSearch:
         self.passing: list[tuple[OrderedNode, OrderedNode]] = []
         self.complete = False
         self.depth = 0
-        self.first = OrderedNode(tuple(Config() for _ in behaviours), PRESENT)
+        self.first = OrderedNode(tuple(Configuration() for _ in behaviours), PRESENT)
         self._wait(self.first)
 
     def settle(self, side: int) -> None:
-        """Look no longer for outputs of this one alone."""
+        """Stop looking for outputs that only this correlation has."""
         self._open.discard(side)
         self._order_anew()
 
@@ -213,7 +213,7 @@ class GuidedSearch:
     def _named(
         self,
         node: OrderedNode,
-        configs: Sequence[Config],
+        configs: Sequence[Configuration],
         zone: Zone,
         places: dict[int, int],
         left: tuple[tuple[int, int], ...],
@@ -232,7 +232,7 @@ class GuidedSearch:
             left,
         )
 
-    def _from(self, node: OrderedNode) -> Iterator[tuple[Edge, Zone, tuple[Config, ...]]]:
+    def _from(self, node: OrderedNode) -> Iterator[tuple[Edge, Zone, tuple[Configuration, ...]]]:
         """Each edge with the zone at its moment."""
         places = node.places
         inside: list[Constraint] = []
@@ -270,7 +270,7 @@ class GuidedSearch:
                 yield Edge(node, symbol, outcomes, bounds), at, node.configs
 
     def _follow(
-        self, node: OrderedNode, edge: Edge, zone: Zone, before: tuple[Config, ...]
+        self, node: OrderedNode, edge: Edge, zone: Zone, before: tuple[Configuration, ...]
     ) -> None:
         """Give the moments that still count their new places, and go on from there."""
         configs = [
@@ -293,12 +293,12 @@ class GuidedSearch:
         )
         edge.to = self._arrive(to)
 
-    def _clocks_of(self, configs: Sequence[Config]) -> Iterator[Clock]:
+    def _clocks_of(self, configs: Sequence[Configuration]) -> Iterator[Countdown]:
         for behaviour, config in zip(self._behaviours, configs, strict=True):
             yield from behaviour.clocks(config)
 
 
-def _starts(config: Config) -> set[int]:
+def _starts(config: Configuration) -> set[int]:
     return {int(at) for _, at in config.active if at != NOW}
 
 

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensue.lang.syntax import FilterCorrelation, PushPort
-from ensue.machine.analyses.behaviour import Behaviour, Config
+from ensue.machine.analyses.behaviour import Behaviour, Configuration
 from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.alphabet import Symbol
 from ensue.machine.model import Bind, Machine, PortAtom, State, Timer, Transition
@@ -51,7 +51,7 @@ class Symmetry:
         self._port_atoms = port_atoms
         self._own = {each for ports in classes for port in ports for each in port.states}
 
-    def key(self, configs: tuple[Config, ...]) -> Hashable:
+    def key(self, configs: tuple[Configuration, ...]) -> Hashable:
         """Equal for situations that differ only in which port of a class stands where."""
         if not self._classes:
             return configs
@@ -71,7 +71,9 @@ class Symmetry:
         )
         return rest, alike
 
-    def distinct(self, configs: tuple[Config, ...], symbols: Sequence[Symbol]) -> Iterable[Symbol]:
+    def distinct(
+        self, configs: tuple[Configuration, ...], symbols: Sequence[Symbol]
+    ) -> Iterable[Symbol]:
         """One of all symbols that lead to situations of the same key."""
         if not self._classes:
             return symbols
@@ -312,7 +314,7 @@ class _Run:
                 self._reading.setdefault(each.input, []).append(number)
 
     def is_fixed(self, exchange: Exchange, atoms: Mapping[int, int]) -> bool:
-        """Whether an exchange maps the transitions onto themselves: those it moves, onto those."""
+        """Whether an exchange of states and atoms maps the set of transitions onto itself."""
         poll()
         moved: set[int] = set()
         for state in exchange:

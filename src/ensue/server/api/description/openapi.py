@@ -79,16 +79,16 @@ def _operation(
         }
         for each in (*COMMON, *problems)
     }
-    made: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "summary": words,
         "responses": {**given, **refused},
         "parameters": list(parameters),
     }
     if role:
-        made["description"] = f"Needs the role `{role}`."
+        operation["description"] = f"Needs the role `{role}`."
     if body is not None:
-        made["requestBody"] = body
-    return made
+        operation["requestBody"] = body
+    return operation
 
 
 def _publishing() -> dict[str, Any]:

@@ -47,7 +47,7 @@ BEARER_PROTOCOL: Final = "ensue.bearer."
 """A browser cannot set headers of a WebSocket: there the token comes as a second protocol."""
 
 
-class Gate:
+class RequestGate:
     def __init__(self, app: ASGIApp, settings: Settings, tokens: Tokens) -> None:
         self._app = app
         self._tokens = tokens

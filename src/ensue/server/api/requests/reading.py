@@ -18,7 +18,7 @@ from ensue.lang.diagnostics import did_you_mean
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.turns import in_turn
-from ensue.server.channels.hosting import Channel, Channels
+from ensue.server.channels.hosting import Channels, HostedChannel
 from ensue.server.settings.tables import Role
 from ensue.server.station.feed import asks_of_history
 from ensue.server.station.rules.libraries import Libraries
@@ -32,7 +32,7 @@ SHORT_FILTER: Final = 1_000
 """Characters of a filter that is read at once."""
 
 
-def channel_of(request: HTTPConnection) -> Channel:
+def channel_of(request: HTTPConnection) -> HostedChannel:
     """The channel that a request is for."""
     channels: Channels = request.app.state.channels
     return channels[request.state.channel]
@@ -83,15 +83,15 @@ async def read_filter(
         )
     # Reading takes some microseconds a character, for which all other requests would wait.
     is_short = len(text) <= SHORT_FILTER
-    made = Filter.parse(text) if is_short else await in_turn(request, Filter.parse, text)
-    if principal.is_limited and asks_of_history(made):
+    filter_ = Filter.parse(text) if is_short else await in_turn(request, Filter.parse, text)
+    if principal.is_limited and asks_of_history(filter_):
         raise ProblemError(
             403,
             "subject",
             f"a temporal filter asks about all events, and `{principal.name}` is limited to some"
             " subjects: leave the temporal terms out",
         )
-    return made
+    return filter_
 
 
 class Parameters:

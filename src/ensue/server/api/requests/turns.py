@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Turns:
+class QuestionTurns:
     def __init__(self) -> None:
         self._free = asyncio.Semaphore(AT_ONCE)
         self._asked = 0
@@ -43,5 +43,5 @@ async def in_turn(
     request: HTTPConnection, function: Callable[P, T], *given: P.args, **named: P.kwargs
 ) -> T:
     """The result of a function that may take long, once it is its turn."""
-    turns: Turns = request.app.state.turns
+    turns: QuestionTurns = request.app.state.turns
     return await turns.take(function, *given, **named)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.events.cloudevents import decode, encode
-from ensue.history.bounding import bounded_by
+from ensue.history.asking.bounding import bounded_by
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.reading import (
@@ -23,7 +23,7 @@ from ensue.server.api.requests.reading import (
     station_of,
 )
 from ensue.server.api.requests.turns import in_turn
-from ensue.server.station.entries import OUTPUT, Entry
+from ensue.server.station.entries import OUTPUT, JournalEntry
 from ensue.server.station.rules.libraries import UnknownError
 from ensue.server.station.rules.reasons import opened, why_output
 from ensue.server.station.station import Station
@@ -119,9 +119,9 @@ async def output(request: Request) -> Response:
     principal = principal_of(request, "history")
     Parameters(request, ())
     found = _output(request, principal)
-    made = await in_turn(request, opened, station_of(request).journal, found)
-    allowed = [each for each in made.causes if _may_read(principal, each.event)]
-    return answered(msgspec.structs.replace(made, causes=allowed))
+    explained = await in_turn(request, opened, station_of(request).journal, found)
+    allowed = [each for each in explained.causes if _may_read(principal, each.event)]
+    return answered(msgspec.structs.replace(explained, causes=allowed))
 
 
 async def why(request: Request) -> Response:
@@ -141,14 +141,14 @@ async def why(request: Request) -> Response:
         )
     events = given.number("events", REREAD, 1, station.limits.replay_events)
     seconds = station.limits.query_seconds
-    made = await in_turn(
+    explained = await in_turn(
         request, why_output, station.journal, hosted.library, found, events, seconds
     )
-    allowed = [each for each in made.causes if _may_read(principal, each.event)]
-    return answered(msgspec.structs.replace(made, causes=allowed))
+    allowed = [each for each in explained.causes if _may_read(principal, each.event)]
+    return answered(msgspec.structs.replace(explained, causes=allowed))
 
 
-def _output(request: Request, principal: Principal) -> Entry:
+def _output(request: Request, principal: Principal) -> JournalEntry:
     """The output that a path names."""
     position = request.path_params["position"]
     found = station_of(request).journal.entry(position) if position < 2**62 else None

@@ -196,10 +196,10 @@ async def tried(request: Request) -> Response:
         )
     await station.caught_up()
     seconds = station.limits.query_seconds
-    made = await in_turn(
+    answer = await in_turn(
         request, dry_run, station.history, library, in_force, since, until, seconds
     )
-    return answered(made)
+    return answered(answer)
 
 
 def _instant(text: str | None, name: str) -> int | None:

@@ -68,8 +68,8 @@ async def play(request: Request) -> Response:
             "limit",
             f"the playground takes {MOST_EVENTS:,} lines of events: use `ensue run` for more",
         )
-    made = await in_turn(request, _played, station, wanted)
-    return answered(made)
+    answer = await in_turn(request, _played, station, wanted)
+    return answered(answer)
 
 
 def _played(station: Station, wanted: Tried) -> dict[str, Any]:
@@ -110,7 +110,7 @@ def _played(station: Station, wanted: Tried) -> dict[str, Any]:
     }
 
 
-class Cause(msgspec.Struct, frozen=True):
+class CompletedPart(msgspec.Struct, frozen=True):
     """What completed a part of a rule: an event, an earlier output, or the clock.
 
     `number` is the place of the event or the output in the answer, from 0 on.
@@ -128,7 +128,7 @@ class Output(msgspec.Struct, frozen=True):
     event: msgspec.Raw
     seconds: float
     why: str
-    causes: list[Cause]
+    causes: list[CompletedPart]
 
 
 class _Outcome:
@@ -142,9 +142,9 @@ class _Outcome:
         }
         self.outputs: list[Output] = []
 
-    def take(self, made: Iterator[Event]) -> str | None:
+    def take(self, given: Iterator[Event]) -> str | None:
         """Take outputs as they are made; why no more are taken, if a limit is met."""
-        for each in made:
+        for each in given:
             self._take(each)
             if len(self.outputs) >= MOST_OUTPUTS:
                 return f"the playground shows {MOST_OUTPUTS:,} outputs: use `ensue run` for more"
@@ -161,12 +161,12 @@ class _Outcome:
             Output(msgspec.Raw(encode(output)), output.time / 1e6, str(reason), causes)
         )
 
-    def _cause(self, done: Done) -> Cause:
+    def _cause(self, done: Done) -> CompletedPart:
         event = done.reading.event
         kind, number = "clock", None
         if event is not None:
             kind, number = self._places.get(_identity(event), ("event", None))
-        return Cause(done.part, kind, number, done.time / 1e6)
+        return CompletedPart(done.part, kind, number, done.time / 1e6)
 
 
 def _identity(event: Event) -> tuple[object, ...]:

@@ -16,14 +16,14 @@ from ensue.server.api.requests.reading import (
     libraries_of,
     principal_of,
 )
-from ensue.server.webhooks.sending import Standing, Webhook, Webhooks
+from ensue.server.webhooks.sending import Webhook, Webhooks, WebhookStatus
 
 
 def _webhooks(request: Request) -> Webhooks:
     return channel_of(request).webhooks
 
 
-def _shown(name: str, author: str, webhook: Webhook, standing: Standing) -> dict[str, Any]:
+def _shown(name: str, author: str, webhook: Webhook, standing: WebhookStatus) -> dict[str, Any]:
     said = msgspec.to_builtins(webhook)
     said["secret"] = None if webhook.secret is None else "set"
     return {"name": name, "author": author, **said, **msgspec.to_builtins(standing)}
@@ -45,8 +45,8 @@ async def put(request: Request) -> Response:
     name = request.path_params["name"]
     webhooks = _webhooks(request)
     await webhooks.put(name, webhook, principal.name)
-    made = _shown(name, *webhooks.listed()[name])
-    return answered(made)
+    answer = _shown(name, *webhooks.listed()[name])
+    return answered(answer)
 
 
 async def deleted(request: Request) -> Response:

@@ -24,15 +24,13 @@ from msgspec.structs import astuple
 
 from ensue.errors import HistoryError, UsageError
 from ensue.history.stores.sqlite import JOURNAL, claim
-from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, Entry
+from ensue.server.station.entries import EVENT, OUTPUT, RUN, TIME, JournalEntry
 from ensue.server.station.record.carrying import Carrier
 
 T = TypeVar("T")
 
 FORMAT: Final = 3
-READABLE: Final = (None, 1, 2, FORMAT)
-"""A journal of format 1 has a row for each event, and one of format 2 no `UNREAD`; both are read as
-they are."""
+"""Raised with every change of what is written. A journal of any other format is refused."""
 TROUBLES: Final = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite says of a file that is damaged; its words may hold bytes of the file."""
 PAGE: Final = 2_000
@@ -74,7 +72,7 @@ CREATE TABLE IF NOT EXISTS webhooks (
 _COLUMNS: Final = "seq, kind, body, library, correlation, key, id"
 
 
-class Journal:
+class ServerJournal:
     """`writer` is for the thread of the line; reading has a connection of its own."""
 
     def __init__(self, path: Path) -> None:
@@ -89,10 +87,11 @@ class Journal:
         self._reading = Lock()
         self._carrier = Carrier(path)
         found = self.mark("format")
-        if found not in READABLE:
+        if found not in (None, FORMAT):
             raise UsageError(
-                f"the journal `{path}` is of format {found}, and this version of ensue reads"
-                f" formats up to {FORMAT}: use the version that has written it"
+                f"the journal `{path}` is of format {found}, and this version of ensue reads format"
+                f" {FORMAT} only: use the version that has written it, or move the file away to"
+                " begin a new journal"
             )
         with self.write():
             self.set_mark("format", FORMAT)
@@ -129,14 +128,14 @@ class Journal:
                 " acknowledged, so try again once that is put right"
             ) from None
 
-    def append(self, entries: Sequence[Entry]) -> None:
+    def append(self, entries: Sequence[JournalEntry]) -> None:
         """Inside of `write`. Numbers of events that follow on each other have no gap."""
         self.writer.executemany(
             f"INSERT INTO journal ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", _rows(entries)
         )
 
     def set_mark(self, name: str, value: int) -> None:
-        """Inside of `write`."""
+        """Set a named number of the journal. Call inside of `write`."""
         self.writer.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, value))
 
     def trim(self, floor: int) -> int:
@@ -189,22 +188,20 @@ class Journal:
         rows = self.ask(f"SELECT {_COLUMNS} FROM journal ORDER BY seq LIMIT 1")
         return next(self._entries(rows[0])).seq if rows else 0
 
-    def page(self, after: int, until: int, limit: int = PAGE) -> list[Entry]:
+    def page(self, after: int, until: int, limit: int = PAGE) -> list[JournalEntry]:
         """Entries behind a number, up to another, in their order."""
         return self._page("", (), after, until, limit)
 
-    def inputs(self, after: int, until: int | None = None, limit: int = PAGE) -> list[Entry]:
+    def inputs(self, after: int, until: int | None = None, limit: int = PAGE) -> list[JournalEntry]:
         """As `page`, of what rules have read."""
-        wanted = " AND kind IN (?, ?, ?)"
-        return self._page(
-            wanted, (EVENT, TIME, RUN), after, 2**62 if until is None else until, limit
-        )
+        wanted = " AND kind IN (?, ?)"
+        return self._page(wanted, (TIME, RUN), after, 2**62 if until is None else until, limit)
 
     def _page(
         self, wanted: str, values: tuple[int, ...], after: int, until: int, limit: int
-    ) -> list[Entry]:
+    ) -> list[JournalEntry]:
         statement = f"SELECT {_COLUMNS} FROM journal WHERE seq > ?{wanted} ORDER BY seq"
-        found: list[Entry] = []
+        found: list[JournalEntry] = []
         size = 0
         with self._asking():
             cursor = self._reader.execute(statement, (after, *values))
@@ -218,7 +215,7 @@ class Journal:
                 cursor.close()
         return found[:limit]
 
-    def all_inputs(self, after: int, until: int | None = None) -> Iterator[Entry]:
+    def all_inputs(self, after: int, until: int | None = None) -> Iterator[JournalEntry]:
         while rows := self.inputs(after, until):
             yield from rows
             after = rows[-1].seq
@@ -231,7 +228,7 @@ class Journal:
         limit: int = 100,
         key: str | None = None,
         most_bytes: int = 2**62,
-    ) -> list[Entry]:
+    ) -> list[JournalEntry]:
         """Outputs, the latest first; no more behind the one that goes beyond `most_bytes`."""
         wanted, values = ["kind = 1"], list[Any]()
         given = (("library = ?", library), ("correlation = ?", correlation), ("key = ?", key))
@@ -248,7 +245,7 @@ class Journal:
             f"SELECT {_COLUMNS} FROM journal {index} WHERE {' AND '.join(wanted)}"
             " ORDER BY seq DESC LIMIT ?"
         )
-        found: list[Entry] = []
+        found: list[JournalEntry] = []
         size = 0
         with self._asking():
             cursor = self._reader.execute(statement, (*values, limit))
@@ -260,13 +257,13 @@ class Journal:
                 cursor.close()
         return found
 
-    def entry(self, seq: int) -> Entry | None:
+    def entry(self, seq: int) -> JournalEntry | None:
         rows = self.ask(
             f"SELECT {_COLUMNS} FROM journal WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)
         )
         return next((each for row in rows for each in self._entries(row) if each.seq == seq), None)
 
-    def output_by_id(self, identity: str) -> Entry | None:
+    def output_by_id(self, identity: str) -> JournalEntry | None:
         """The latest output of an id. What `push a` sends on has the id of its event."""
         rows = self.ask(
             f"SELECT {_COLUMNS} FROM journal WHERE kind = ? AND id = ? ORDER BY seq DESC LIMIT 1",
@@ -274,13 +271,13 @@ class Journal:
         )
         return next(self._entries(rows[0])) if rows else None
 
-    def events_containing(self, text: bytes, until: int, limit: int) -> list[Entry]:
+    def events_containing(self, text: bytes, until: int, limit: int) -> list[JournalEntry]:
         """Events whose JSON holds a text, the latest first, up to a number."""
         # The run that holds `until` has the number of its last event.
         rows = self.ask(
-            f"SELECT {_COLUMNS} FROM journal WHERE seq < ? AND kind IN (?, ?)"
+            f"SELECT {_COLUMNS} FROM journal WHERE seq < ? AND kind = ?"
             " AND instr(body, ?) > 0 ORDER BY seq DESC LIMIT ?",
-            (until + LONGEST_RUN, EVENT, RUN, text, limit),
+            (until + LONGEST_RUN, RUN, text, limit),
         )
         found = [
             each
@@ -292,37 +289,35 @@ class Journal:
 
     def first_of_latest_events(self, count: int, until: int) -> int:
         """The number of the first of the latest events, so many or a few more; 0 if none."""
-        statement = (
-            f"SELECT {_COLUMNS} FROM journal WHERE seq <= ? AND kind IN (?, ?) ORDER BY seq DESC"
-        )
+        statement = f"SELECT {_COLUMNS} FROM journal WHERE seq <= ? AND kind = ? ORDER BY seq DESC"
         found, first = 0, 0
         with self._asking():
-            cursor = self._reader.execute(statement, (until, EVENT, RUN))
+            cursor = self._reader.execute(statement, (until, RUN))
             try:
                 while found < count and (row := cursor.fetchone()) is not None:
-                    size = row[2].count(b"\n") + 1 if row[1] == RUN else 1
+                    size = row[2].count(b"\n") + 1
                     found += size
                     first = row[0] - size + 1
             finally:
                 cursor.close()
         return first
 
-    def _entries(self, row: tuple[Any, ...]) -> Iterator[Entry]:
+    def _entries(self, row: tuple[Any, ...]) -> Iterator[JournalEntry]:
         """The entries of a row."""
         texts = (each for each in row[3:] if each is not None)
         are_right = isinstance(row[1], int) and isinstance(row[2], bytes)
         if not are_right or not all(isinstance(each, str) for each in texts):
             raise self.damaged(f"entry {row[0]} is of no known form")
         if row[1] != RUN:
-            yield Entry(*row)
+            yield JournalEntry(*row)
             return
         # JSON has no line ends outside of its texts, where they are escaped.
         bodies = row[2].split(b"\n")
         for seq, body in enumerate(bodies, row[0] - len(bodies) + 1):
-            yield Entry(seq, EVENT, body)
+            yield JournalEntry(seq, EVENT, body)
 
 
-def _rows(entries: Sequence[Entry]) -> list[tuple[Any, ...]]:
+def _rows(entries: Sequence[JournalEntry]) -> list[tuple[Any, ...]]:
     """Rows of entries, with events that follow on each other in runs."""
     rows: list[tuple[Any, ...]] = []
     waiting: list[bytes] = []

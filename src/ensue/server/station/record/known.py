@@ -19,7 +19,7 @@ LONGEST_KEPT: Final = 128
 """Characters of an id or a source; a longer one is remembered by a digest."""
 
 
-class Known:
+class KnownIdentities:
     def __init__(self, count: int) -> None:
         self._count = count
         self._sources: dict[str, str] = {}

@@ -21,8 +21,8 @@ from ensue.events.cloudevents import decode
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.library import Library
-from ensue.server.station.entries import EVENT, OUTPUT, TIME, UNREAD, Entry
-from ensue.server.station.record.journal import Journal
+from ensue.server.station.entries import EVENT, OUTPUT, TIME, UNREAD, JournalEntry
+from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.record.registry import InForce, Registry
 from ensue.server.station.rules.hosted import Hosted
 
@@ -35,7 +35,7 @@ ReadLibrary = Callable[[str, str], Library]
 
 
 def recovered(
-    journal: Journal, registry: Registry, read: ReadLibrary, history: History
+    journal: ServerJournal, registry: Registry, read: ReadLibrary, history: History
 ) -> dict[str, Hosted]:
     """The libraries in force that run, each with its run where the journal stands."""
     found: dict[str, Hosted] = {}
@@ -56,7 +56,7 @@ def _resumed(registry: Registry, read: ReadLibrary, wanted: InForce, history: Hi
         )
     try:
         library = read(version.text, wanted.name)
-        made = Hosted.resumed(
+        hosted = Hosted.resumed(
             wanted.name, wanted.version, library, saved.state, saved.counts, history
         )
     except (LibraryError, SnapshotError, msgspec.MsgspecError) as error:
@@ -64,16 +64,16 @@ def _resumed(registry: Registry, read: ReadLibrary, wanted: InForce, history: Hi
             f"library `{wanted.name}` (version {wanted.version}) cannot go on from its saved"
             f" state: {error}"
         ) from None
-    made.saved_seq = saved.seq
-    return made
+    hosted.saved_seq = saved.seq
+    return hosted
 
 
-def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
+def _replay(journal: ServerJournal, hosted: dict[str, Hosted]) -> None:
     """Let each run read the inputs behind its saved state; what came of them is in the journal."""
     if not hosted:
         return
     after = min(each.saved_seq for each in hosted.values())
-    made: Counter[str] = Counter()
+    surplus: Counter[str] = Counter()
     excepted: set[str | None] = set()
     while entries := journal.page(after, FOREVER):
         after = entries[-1].seq
@@ -90,14 +90,14 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
                         each.counted.full += 1
                     elif entry.library in (None, each.name):
                         outputs = each.push(event) if event else each.run.advance(moment)
-                        made[each.name] += len(outputs) + len(each.run.late)
+                        surplus[each.name] += len(outputs) + len(each.run.late)
                         each.run.late = []
                 if event:
                     excepted.clear()
             elif entry.library in hosted and entry.seq > hosted[entry.library].saved_seq:
-                made[entry.library] -= 1
+                surplus[entry.library] -= 1
                 _count(journal, hosted[entry.library], entry)
-    for name, difference in made.items():
+    for name, difference in surplus.items():
         if difference:
             log.error(
                 "library `%s` put out %+d after a recovery, compared with the journal: please"
@@ -107,7 +107,7 @@ def _replay(journal: Journal, hosted: dict[str, Hosted]) -> None:
             )
 
 
-def _input(journal: Journal, entry: Entry) -> tuple[Event | None, int]:
+def _input(journal: ServerJournal, entry: JournalEntry) -> tuple[Event | None, int]:
     """The event of an entry, or the time that it brings."""
     try:
         if entry.kind == EVENT:
@@ -117,7 +117,7 @@ def _input(journal: Journal, entry: Entry) -> tuple[Event | None, int]:
         raise journal.damaged(f"entry {entry.seq}: {error}") from None
 
 
-def _count(journal: Journal, hosted: Hosted, entry: Entry) -> None:
+def _count(journal: ServerJournal, hosted: Hosted, entry: JournalEntry) -> None:
     if entry.kind == OUTPUT:
         try:
             hosted.count(decode(entry.body), entry.seq)

@@ -2,14 +2,15 @@
 
 In come the text of a library and its author; out go rows. A version, once written, is never
 changed; which one is in force, and whether it runs, is told apart. Everything that writes is called
-inside of `Journal.write` by the thread of the line. Whether a text is right is not checked here.
+inside of `ServerJournal.write` by the thread of the line. Whether a text is right is not checked
+here.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ensue.server.station.record.journal import Journal
+from ensue.server.station.record.journal import ServerJournal
 
 
 class Version(NamedTuple):
@@ -22,7 +23,7 @@ class Version(NamedTuple):
 
 
 class InForce(NamedTuple):
-    """The version of a library that counts, and whether it runs."""
+    """The version of a library that is in force, and whether it is enabled."""
 
     name: str
     version: int
@@ -56,7 +57,7 @@ class SavedWebhook(NamedTuple):
 
 
 class Registry:
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: ServerJournal) -> None:
         self._journal = journal
 
     # --- libraries ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import msgspec
 from ensue.events.cloudevents import encode, write_json
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.history.bounding import bounded_by
+from ensue.history.asking.bounding import bounded_by
 from ensue.library import Library
 
 KEYS_SHOWN: Final = 50
@@ -34,7 +34,7 @@ class RuleRun(msgspec.Struct, frozen=True):
     top_keys: list[tuple[str, int]]
 
 
-class Difference(msgspec.Struct, frozen=True):
+class OutputDifference(msgspec.Struct, frozen=True):
     """Outputs of only one of the two versions: how many, and the first of them."""
 
     only_new: int
@@ -53,7 +53,7 @@ class DryRun(msgspec.Struct, frozen=True):
     outputs: int
     rules: list[RuleRun]
     first: list[msgspec.Raw]
-    difference: Difference | None
+    difference: OutputDifference | None
 
 
 class _EndedError(Exception):
@@ -96,11 +96,11 @@ def dry_run(
     seconds: float,
 ) -> DryRun:
     """The outputs of a library over a span of a history, beside those of another."""
-    begun = time.monotonic()
+    started = time.monotonic()
     limits = _Limits(seconds if in_force is None else seconds / 2)
-    made = limits.within(history.backtest(library, since, until))
+    outputs = limits.within(history.backtest(library, since, until))
     by_rule: dict[str, Counter[str]] = {name: Counter() for name in library.correlations.names}
-    for output in made:
+    for output in outputs:
         key = output.extensions.get("partitionkey", "")
         by_rule[output.extensions["correlation"]][key] += 1
     difference = None
@@ -108,29 +108,29 @@ def dry_run(
         limits_of_other = _Limits(seconds / 2)
         others = limits_of_other.within(history.backtest(in_force, since, until))
         limits.met = limits.met or limits_of_other.met
-        difference = _difference(made, others)
+        difference = _difference(outputs, others)
     return DryRun(
         limits.met is None,
         limits.met,
-        round(time.monotonic() - begun, 3),
-        len(made),
+        round(time.monotonic() - started, 3),
+        len(outputs),
         [
             RuleRun(rule, keys.total(), len(keys), keys.most_common(KEYS_SHOWN))
             for rule, keys in by_rule.items()
         ],
-        [msgspec.Raw(encode(each)) for each in made[:OUTPUTS_SHOWN]],
+        [msgspec.Raw(encode(each)) for each in outputs[:OUTPUTS_SHOWN]],
         difference,
     )
 
 
-def _difference(made: list[Event], others: list[Event]) -> Difference:
-    new, old = Counter(map(_identity, made)), Counter(map(_identity, others))
+def _difference(outputs: list[Event], others: list[Event]) -> OutputDifference:
+    new, old = Counter(map(_identity, outputs)), Counter(map(_identity, others))
     only_new, only_old = new - old, old - new
-    return Difference(
+    return OutputDifference(
         only_new.total(),
         only_old.total(),
         (new & old).total(),
-        _first(made, only_new),
+        _first(outputs, only_new),
         _first(others, only_old),
     )
 

@@ -17,12 +17,12 @@ import msgspec
 
 from ensue.engine.run import Run
 from ensue.engine.running.snapshots import read_snapshot
-from ensue.engine.timing.advancing import advance_in_steps
+from ensue.engine.timing.alarms import advance_in_steps
 from ensue.engine.timing.jumps import shortest_period
 from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.history.prepared import asks_history
+from ensue.history.asking.prepared import asks_history
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
 from ensue.server.station.rules.fullness import Fullness
@@ -71,7 +71,7 @@ class SharedHistory:
         self._history.check(event)
 
     def add(self, event: Event) -> None:
-        """Left to the line."""
+        """Does nothing: the line adds each event to the history, once for all libraries."""
 
     def holds(self, term: TemporalTerm, publication: Event) -> bool | None:
         return self._history.holds(term, publication)
@@ -102,7 +102,7 @@ class Hosted:
         self.saved_at = time.monotonic()
 
     @classmethod
-    def begun(
+    def started(
         cls, name: str, version: int, library: Library, lateness: int, history: History | None
     ) -> Hosted:
         """A library that starts afresh."""
@@ -123,9 +123,9 @@ class Hosted:
     ) -> Hosted:
         """A library that goes on from what was saved of it."""
         run = library.resume(state, history=_asked(library, history))
-        made = cls(name, version, library, run)
-        made.counted = msgspec.msgpack.decode(counts, type=Counted)
-        return made
+        hosted = cls(name, version, library, run)
+        hosted.counted = msgspec.msgpack.decode(counts, type=Counted)
+        return hosted
 
     def is_behind(self, event: Event) -> bool:
         """Whether timers would fire again and again on the way to an event."""

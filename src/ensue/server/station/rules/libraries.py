@@ -1,9 +1,9 @@
 """Libraries that come, change and go while events flow, each change one step of the line.
 
-In comes a text and its author; out goes a `Change`, or a `LibraryError` with every finding. A text
-is read and checked before the line hears of it. The line then changes the run, which keeps the
-state of rules that mean the same, and writes version, state and audit log in one transaction: after
-a crash either all of it has happened or nothing. A disabled library forgets its state.
+In comes a text and its author; out goes a `LibraryChange`, or a `LibraryError` with every finding.
+A text is read and checked before the line hears of it. The line then changes the run, which keeps
+the state of rules that mean the same, and writes version, state and audit log in one transaction:
+after a crash either all of it has happened or nothing. A disabled library forgets its state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 
 from ensue.engine.changing import is_unchanged
 from ensue.errors import UsageError
-from ensue.history.prepared import asks_history
+from ensue.history.asking.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
@@ -40,7 +40,7 @@ class LimitedError(UsageError):
         super().__init__(message)
 
 
-class Change(msgspec.Struct, frozen=True):
+class LibraryChange(msgspec.Struct, frozen=True):
     """What became of a library. The lists are names of rules."""
 
     name: str
@@ -89,7 +89,7 @@ class Libraries:
 
     # --- changing -------------------------------------------------------------------------------
 
-    async def put(self, name: str, text: str, author: str, note: str = "") -> Change:
+    async def put(self, name: str, text: str, author: str, note: str = "") -> LibraryChange:
         """Run a text under a name from now on, as a new version if it differs."""
         if not NAME.fullmatch(name):
             raise UsageError(
@@ -108,7 +108,7 @@ class Libraries:
             lambda: self._step(lambda: self._put(name, text, library, author, note, "put"))
         )
 
-    async def roll_back(self, name: str, version: int, author: str) -> Change:
+    async def roll_back(self, name: str, version: int, author: str) -> LibraryChange:
         """Put the text of an earlier version in force again, as a new version."""
         old = self.version(name, version)
         library = await asyncio.to_thread(self._station.read_library, old.text, name)
@@ -119,7 +119,7 @@ class Libraries:
             )
         )
 
-    async def enable(self, name: str, enabled: bool, author: str) -> Change:
+    async def enable(self, name: str, enabled: bool, author: str) -> LibraryChange:
         """Let a library run, from a fresh start, or let it rest."""
         current = self.in_force(name)
         library = await asyncio.to_thread(self.library, name)
@@ -158,7 +158,7 @@ class Libraries:
 
     def _put(
         self, name: str, text: str, library: Library, author: str, note: str, action: str
-    ) -> Change:
+    ) -> LibraryChange:
         station = self._station
         self._check_limits(name, library)
         versions = self._registry.versions(name)
@@ -170,7 +170,9 @@ class Libraries:
         change = self._change(name, number, library, enabled)
         hosted = station.hosted.get(name)
         if enabled and hosted is None:
-            hosted = Hosted.begun(name, number, library, station.settings.lateness, station.history)
+            hosted = Hosted.started(
+                name, number, library, station.settings.lateness, station.history
+            )
         elif hosted is not None:
             hosted.change(number, library, station.history)
         at = time.time_ns() // 1000
@@ -185,24 +187,26 @@ class Libraries:
             station.hosted[name] = hosted
         return change
 
-    def _enable(self, current: InForce, library: Library, enabled: bool, author: str) -> Change:
+    def _enable(
+        self, current: InForce, library: Library, enabled: bool, author: str
+    ) -> LibraryChange:
         station = self._station
         change = self._change(current.name, current.version, library, enabled)
-        begun: Hosted | None = None
+        started: Hosted | None = None
         if enabled:
             self._check_limits(current.name, library)
-            begun = Hosted.begun(
+            started = Hosted.started(
                 current.name, current.version, library, station.settings.lateness, station.history
             )
         with station.journal.write():
             self._registry.put_in_force(current.name, current.version, enabled)
             self._registry.forget_state(current.name)
             self._audit(author, "enable" if enabled else "disable", current.name, "")
-            if begun is not None:
-                self._save(begun)
+            if started is not None:
+                self._save(started)
         station.hosted.pop(current.name, None)
-        if begun is not None:
-            station.hosted[current.name] = begun
+        if started is not None:
+            station.hosted[current.name] = started
         return change
 
     def _save(self, hosted: Hosted) -> None:
@@ -240,11 +244,13 @@ class Libraries:
                 " or leave the temporal terms out"
             )
 
-    def _unchanged(self, current: InForce, library: Library) -> Change:
+    def _unchanged(self, current: InForce, library: Library) -> LibraryChange:
         names = list(library.correlations.names) if current.enabled else []
-        return Change(current.name, current.version, current.enabled, False, names, [], [], [])
+        return LibraryChange(
+            current.name, current.version, current.enabled, False, names, [], [], []
+        )
 
-    def _change(self, name: str, version: int, library: Library, enabled: bool) -> Change:
+    def _change(self, name: str, version: int, library: Library, enabled: bool) -> LibraryChange:
         """What a library will do to the rules that run."""
         hosted = self._station.hosted.get(name)
         old = {each.name: each for each in hosted.library.correlations} if hosted else {}
@@ -256,7 +262,7 @@ class Libraries:
             if is_unchanged(old[each], new[each], *types):
                 kept.append(each)
         in_order = list(new)
-        return Change(
+        return LibraryChange(
             name,
             version,
             enabled,

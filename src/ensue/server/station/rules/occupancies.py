@@ -33,6 +33,6 @@ class Occupancies:
 
 
 def _looked(hosted: Hosted) -> tuple[float, dict[str, RuleState]]:
-    begun = time.monotonic()
+    started = time.monotonic()
     states = dict(hosted.occupancy())
-    return time.monotonic() - begun, states
+    return time.monotonic() - started, states

@@ -25,8 +25,8 @@ from ensue.events.times import format_time
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
-from ensue.server.station.entries import EVENT, OUTPUT, Entry
-from ensue.server.station.record.journal import Journal
+from ensue.server.station.entries import EVENT, OUTPUT, JournalEntry
+from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.rules.libraries import UnknownError
 
 NEAREST: Final = 10
@@ -39,7 +39,7 @@ class DonePart(msgspec.Struct, frozen=True):
     event: str | None
 
 
-class Reason(msgspec.Struct, frozen=True):
+class RuleProgress(msgspec.Struct, frozen=True):
     """How near a rule is to its next output under a key. `text` tells all of it in words."""
 
     key: str | None
@@ -55,7 +55,7 @@ class Reasons(msgspec.Struct, frozen=True):
     """`read` is how many events were read again, the first of them at `since`."""
 
     rule: str
-    reasons: list[Reason]
+    reasons: list[RuleProgress]
     read: int
     since: str | None
     whole: bool
@@ -89,7 +89,7 @@ class OutputReason(msgspec.Struct, frozen=True):
 class _Again:
     """A rule that reads the latest events of the journal once more, and keeps its reasons."""
 
-    def __init__(self, journal: Journal, library: Library, rule: str) -> None:
+    def __init__(self, journal: ServerJournal, library: Library, rule: str) -> None:
         self._journal = journal
         self.run = Library(_with_feeders(library, rule)).start(explain=True)
         self.read = 0
@@ -117,7 +117,12 @@ class _Again:
 
 
 def why_not(
-    journal: Journal, library: Library, rule: str, key: str | None, events: int, seconds: float
+    journal: ServerJournal,
+    library: Library,
+    rule: str,
+    key: str | None,
+    events: int,
+    seconds: float,
 ) -> Reasons:
     """What a rule waits for, for a key; without one, for the keys that came nearest."""
     again = _Again(journal, library, rule)
@@ -132,7 +137,7 @@ def why_not(
 
 
 def why_output(
-    journal: Journal, library: Library, entry: Entry, events: int, seconds: float
+    journal: ServerJournal, library: Library, entry: JournalEntry, events: int, seconds: float
 ) -> OutputReason:
     """Which events completed which parts of the rule that has put an output out."""
     wanted, rule = decode(entry.body), entry.correlation or ""
@@ -148,7 +153,7 @@ def why_output(
     return OutputReason(why, causes, again.read, again.since, again.is_whole)
 
 
-def _completed(journal: Journal, done: Done) -> Completed:
+def _completed(journal: ServerJournal, done: Done) -> Completed:
     event = done.reading.event
     when = format_time(done.time)
     if event is None:
@@ -175,9 +180,9 @@ def _with_feeders(library: Library, rule: str) -> CheckedLibrary:
     return without(library.checked, gone) if gone else library.checked
 
 
-def _reason(found: WhyNot) -> Reason:
+def _reason(found: WhyNot) -> RuleProgress:
     before = None if found.before is None else format_time(found.before)
-    return Reason(
+    return RuleProgress(
         found.key,
         found.started,
         [_done(each) for each in found.done],
@@ -193,7 +198,7 @@ def _done(done: Done) -> DonePart:
     return DonePart(done.part, format_time(done.time), None if event is None else event.id)
 
 
-class Cause(msgspec.Struct, frozen=True):
+class OutputCause(msgspec.Struct, frozen=True):
     """An event that brought an output about; `event` is None if the journal holds it no longer."""
 
     id: str
@@ -202,17 +207,17 @@ class Cause(msgspec.Struct, frozen=True):
     event: msgspec.Raw | None
 
 
-class Opened(msgspec.Struct, frozen=True):
+class ExplainedOutput(msgspec.Struct, frozen=True):
     """An output and what caused it, in the order of time."""
 
     seq: int
     library: str | None
     event: msgspec.Raw
     trigger: str
-    causes: list[Cause]
+    causes: list[OutputCause]
 
 
-def opened(journal: Journal, entry: Entry) -> Opened:
+def opened(journal: ServerJournal, entry: JournalEntry) -> ExplainedOutput:
     """An output with the events that its `causes` and `trigger` name."""
     output = decode(entry.body)
     said: Mapping[str, object] = output.extensions
@@ -221,15 +226,15 @@ def opened(journal: Journal, entry: Entry) -> Opened:
     if trigger and trigger != "timer" and trigger not in named:
         named.append(trigger)
     causes = [_cause(journal, each, entry) for each in named]
-    return Opened(entry.seq, entry.library, msgspec.Raw(encode(output)), trigger, causes)
+    return ExplainedOutput(entry.seq, entry.library, msgspec.Raw(encode(output)), trigger, causes)
 
 
-def _cause(journal: Journal, identity: str, output: Entry) -> Cause:
+def _cause(journal: ServerJournal, identity: str, output: JournalEntry) -> OutputCause:
     quoted = msgspec.json.encode(identity)
     for each in journal.events_containing(quoted, output.seq, CANDIDATES):
         if decode(each.body).id == identity:
-            return Cause(identity, "event", each.seq, msgspec.Raw(each.body))
+            return OutputCause(identity, "event", each.seq, msgspec.Raw(each.body))
     of_rule = journal.output_by_id(identity)
     if of_rule is not None and of_rule.kind == OUTPUT:
-        return Cause(identity, "output", of_rule.seq, msgspec.Raw(of_rule.body))
-    return Cause(identity, "event", None, None)
+        return OutputCause(identity, "output", of_rule.seq, msgspec.Raw(of_rule.body))
+    return OutputCause(identity, "event", None, None)

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 from ensue.engine.batch.input.batches import TableReading
 from ensue.events.columns import EXTENSION_PREFIX, is_attribute_column
 from ensue.events.event import Event, Rejected
-from ensue.events.files.cells import CellChunks
 from ensue.events.files.chunk import Chunk
-from ensue.events.files.lines import LineChunks
+from ensue.events.files.text.csv_rows import CellChunks
+from ensue.events.files.text.json_lines import LineChunks
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.mapping import Origin
 from ensue.events.nesting import value_at

@@ -17,7 +17,7 @@ from ensue.engine.timing.jumps import far_problem
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.singly import CsvRecords
+from ensue.events.records.text_record import CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.worker.event_rows import BEGIN, REACH, read_event, write_event

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ensue.errors import EventError
 from ensue.events.event import Event, Rejected
-from ensue.events.singly import CellReader, CsvRecords
+from ensue.events.records.text_record import CellReader, CsvRecords
 from ensue.events.types import TypeSystem
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.files.line_chunks import NEEDS_NUMBER, LinesTask

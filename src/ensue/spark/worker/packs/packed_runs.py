@@ -8,7 +8,7 @@ that Spark hands over.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,45 +16,48 @@ import pyarrow.compute as pc
 
 from ensue.spark.worker.external_sort import sorted_tables
 from ensue.spark.worker.output_lines import join_lines, pack_tables
-from ensue.spark.worker.packs.packing import unpacked, written
+from ensue.spark.worker.packs.storage import PACK_DDL, PACK_FIELDS, PackWriter, repeated, unpacked
 from ensue.spark.worker.tasks import UNKEYED_COUNT, GroupTask, run_rows
 
-OUTPUT_PACKS_DDL = "outputs bigint, told string, packed binary"
+OUTPUT_PACKS_DDL = f"outputs bigint, told string, {PACK_DDL}"
+_SCHEMA = pa.schema([("outputs", pa.int64()), ("told", pa.string()), *PACK_FIELDS])
 
 Batches = Iterator[pa.RecordBatch]
 
 
 def run_packs(given: tuple[Any, ...], batches: Batches) -> Batches:
     """The outputs of a group, and how many events had no key."""
-    rows = (each for batch in batches for each in unpacked(batch.column("packed")))
+    rows = (each for batch in batches for each in unpacked(batch))
     yield from run_rows(GroupTask(*given), rows)
 
 
 def run_packs_to_packs(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """As `run_packs`, with the outputs in packs of the columns that they are put in order with."""
-    task = GroupTask(*given)
-    for rows in run_packs(given, batches):
+    """As `run_packs`, with the outputs in packs of the columns that they are put in order with.
+
+    `given` has the task of the group, and the folder of the packs if there is one.
+    """
+    task, folder = GroupTask(*given[0]), given[1]
+    with PackWriter(folder) as writer:
+        yield from _in_packs(task, run_packs(given[0], batches), writer)
+
+
+def _in_packs(task: GroupTask, outputs: Batches, writer: PackWriter) -> Batches:
+    for rows in outputs:
         is_count = pc.equal(rows.column("correlation"), UNKEYED_COUNT)
         told = rows.filter(is_count)
         if told.num_rows:
             names, counts = told.column("source").to_pylist(), told.column("id").to_pylist()
             said = json.dumps({name: int(n) for name, n in zip(names, counts, strict=True)})
-            yield _pack(0, said, None)
+            yield _row({"outputs": 0, "told": said})
             rows = rows.filter(pc.invert(is_count))
         if rows.num_rows:
             kept = rows.select(["order", "event"]) if task.with_event else rows
-            yield _pack(rows.num_rows, None, written(kept).to_pybytes())
+            yield _row({"outputs": rows.num_rows, **writer.write(kept)})
 
 
-def _pack(outputs: int, told: str | None, packed: bytes | None) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([outputs], pa.int64()),
-            pa.array([told], pa.string()),
-            pa.array([packed], pa.binary()),
-        ],
-        names=["outputs", "told", "packed"],
-    )
+def _row(values: Mapping[str, Any]) -> pa.RecordBatch:
+    columns = [repeated(values.get(field.name), 1, field.type) for field in _SCHEMA]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
 def ordered_lines(_: tuple[()], batches: Batches) -> Batches:
@@ -68,6 +71,6 @@ def ordered_tables(_: tuple[()], batches: Batches) -> Batches:
 
 
 def _in_order(batches: Batches) -> Batches:
-    rows = (each for batch in batches for each in unpacked(batch.column("packed").drop_null()))
+    rows = (each for batch in batches for each in unpacked(batch))
     for table in sorted_tables(rows, ["order"]):
         yield from table.to_batches()

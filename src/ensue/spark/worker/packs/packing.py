@@ -1,9 +1,9 @@
 """Events that a worker has read itself, packed for the shuffle: one value for many rows.
 
 In come rows of columns that fit their types; out go, for each group of rules and each partition
-behind the shuffle, the columns that its rules read of the events that it wants, as an Arrow stream
-in one value (`PACKS_DDL`). Spark moves few large values and looks at no row. What was counted on
-the way, and records that are no events, come out beside them. `packed_runs` takes packs apart.
+behind the shuffle, a pack of the columns that its rules read of the events that it wants
+(`storage`), in a row of `PACKS_DDL`. Spark looks at no event. What was counted on the way, and
+records that are no events, come out beside them. `packed_runs` takes packs apart.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from ensue.spark.worker.files.file_parts import FilePart, asked_parts, read_part
 from ensue.spark.worker.files.line_chunks import MARKS, LinesReader, LinesTask
 from ensue.spark.worker.files.line_places import LINE_DDL, LINE_FIELDS
 from ensue.spark.worker.packs.packed_types import pack_codes
+from ensue.spark.worker.packs.storage import PACK_DDL, PACK_FIELDS, PackWriter, repeated
 
 TOLD, REJECTED = -1, -2
 """What stands in the column `group` of rows that are no packs."""
-PACKS_DDL = f"`group` int, bucket int, packed binary, told string, {LINE_DDL}"
+PACKS_DDL = f"`group` int, bucket int, {PACK_DDL}, told string, {LINE_DDL}"
 NO_OFFSET = "the offset is missing"
 """Part of the problem that is said of a time without an offset, where no time zone was given."""
 MOST_TYPES = 1000
@@ -40,7 +41,7 @@ MOST_TYPES = 1000
 _OWN = [
     ("group", pa.int32()),
     ("bucket", pa.int32()),
-    ("packed", pa.binary()),
+    *PACK_FIELDS,
     ("told", pa.string()),
 ]
 _SCHEMA = pa.schema([*_OWN, *LINE_FIELDS])
@@ -70,7 +71,7 @@ class GroupPacks(NamedTuple):
 class PackTask(NamedTuple):
     """Parts of files for a worker, as plain data; `read` has the types that any rule reads.
 
-    `reading` is a `LinesTask` or a `ColumnsTask`.
+    `reading` is a `LinesTask` or a `ColumnsTask`; packs are written to `folder`, if there is one.
     """
 
     reading: tuple[Any, ...]
@@ -78,6 +79,7 @@ class PackTask(NamedTuple):
     groups: tuple[tuple[Any, ...], ...]
     read: tuple[str, ...]
     max_jump: float = UNBOUNDED
+    folder: str | None = None
 
 
 def pack_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
@@ -98,14 +100,17 @@ def _packed(task: PackTask, batches: Batches, read: ReadPart) -> Batches:
     for part in asked_parts(task.parts, batches):
         told: dict[str, Any] = {"rank": part.rank, "start": part.begin}
         counted = PartCounts(task.read, task.max_jump)
-        for records in read(part, told):
-            if "problems" in records.schema.names and records.column("problems")[0].is_valid:
-                counted.add_rejected(records.column("problems"))
-                yield _row_batch({"group": REJECTED}, records)
-                continue
-            counted.add_events(records)
-            for group in groups:
-                yield from packs_of(group, records)
+        with PackWriter(task.folder) as writer:
+            for records in read(part, told):
+                if "problems" in records.schema.names and records.column("problems")[0].is_valid:
+                    counted.add_rejected(records.column("problems"))
+                    yield _row_batch({"group": REJECTED}, records)
+                    continue
+                counted.add_events(records)
+                for group in groups:
+                    for bucket, rows in wanted_rows(group, records):
+                        pack = writer.write(rows)
+                        yield _row_batch({"group": group.number, "bucket": bucket, **pack})
         yield _row_batch({"group": TOLD, "told": json.dumps(counted.told() | told)})
 
 
@@ -153,8 +158,8 @@ class PartCounts:
         }
 
 
-def packs_of(group: GroupPacks, rows: pa.RecordBatch) -> Batches:
-    """The rows that a group wants, in one pack for each bucket."""
+def wanted_rows(group: GroupPacks, rows: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The columns of the rows that a group wants, for each bucket that gets any."""
     codes = _codes(rows.column("type"), pa.array(group.types, pa.string()))
     wanted = codes >= 0
     if not wanted.any():
@@ -168,8 +173,7 @@ def packs_of(group: GroupPacks, rows: pa.RecordBatch) -> Batches:
     )
     places = np.flatnonzero(wanted)
     if group.buckets == 1:
-        taken = packed if len(places) == len(codes) else packed.take(pa.array(places))
-        yield _row_batch({"group": group.number, "bucket": 0, "packed": written(taken)})
+        yield 0, packed if len(places) == len(codes) else packed.take(pa.array(places))
         return
     keys = [_plain(rows.column(name)) for name in group.keys]
     buckets = bucket_numbers(keys, group.buckets)[places]
@@ -180,8 +184,7 @@ def packs_of(group: GroupPacks, rows: pa.RecordBatch) -> Batches:
     first = 0
     for bucket, count in enumerate(np.bincount(buckets).tolist()):
         if count:
-            part = written(taken.slice(first, count))
-            yield _row_batch({"group": group.number, "bucket": bucket, "packed": part})
+            yield bucket, taken.slice(first, count)
             first += count
 
 
@@ -197,36 +200,16 @@ def _codes(types: pa.Array, known: pa.Array) -> Any:
     return codes[types.indices.to_numpy()] if len(codes) else np.full(len(types), -1, np.int32)
 
 
-def written(rows: pa.RecordBatch) -> pa.Buffer:
-    """Rows as an Arrow stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_batch(rows)
-    return sink.getvalue()
-
-
-def unpacked(packs: pa.Array) -> Batches:
-    """The rows of packs, which stand in a column of bytes."""
-    for each in packs:
-        with pa.ipc.open_stream(each.as_buffer()) as stream:
-            yield from stream
-
-
 def _row_batch(values: Mapping[str, Any], records: pa.RecordBatch | None = None) -> pa.RecordBatch:
     """One row of `PACKS_DDL`, or one for each of the records."""
     count = 1 if records is None else records.num_rows
     arrays = []
     for field in _SCHEMA:
         value = values.get(field.name)
-        if isinstance(value, pa.Buffer):
-            offsets = pa.py_buffer(np.array([0, value.size], np.int32))
-            arrays.append(pa.Array.from_buffers(pa.binary(), 1, [None, offsets, value]))
-        elif value is not None:
-            arrays.append(pa.array([value] * count, field.type))
-        elif records is not None and field.name in records.schema.names:
+        if value is None and records is not None and field.name in records.schema.names:
             arrays.append(records.column(field.name))
         else:
-            arrays.append(pa.nulls(count, field.type))
+            arrays.append(repeated(value, count, field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
 
 

@@ -77,7 +77,7 @@ class Read(msgspec.Struct):
     is_denied: bool = False
 
 
-class Reader:
+class BodyReader:
     """Reads the body of one request."""
 
     def __init__(self, settings: Settings, principal: Principal, headers: Headers) -> None:

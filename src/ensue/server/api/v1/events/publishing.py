@@ -17,7 +17,7 @@ from starlette.responses import Response
 
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.reading import Parameters, media_type_of, principal_of, station_of
-from ensue.server.api.v1.events.bodies import BATCH, JSON, LINES, Reader, Rejection
+from ensue.server.api.v1.events.bodies import BATCH, JSON, LINES, BodyReader, Rejection
 
 LARGE_BODY: Final = 64 * 1024
 """A larger body is read in another thread, so that other requests need not wait for it."""
@@ -35,7 +35,7 @@ class Unread(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
 
 
-class Published(msgspec.Struct, frozen=True):
+class PublishAnswer(msgspec.Struct, frozen=True):
     accepted: int
     duplicates: int
     position: int
@@ -49,7 +49,7 @@ async def publish(request: Request) -> Response:
     Parameters(request, ())
     station = station_of(request)
     body = await request.body()
-    reader = Reader(station.settings, principal, request.headers)
+    reader = BodyReader(station.settings, principal, request.headers)
     if len(body) > LARGE_BODY:
         read = await asyncio.to_thread(reader.read, body)
     else:
@@ -71,7 +71,7 @@ async def publish(request: Request) -> Response:
         )
     done = await station.publish(taken, len(body))
     places = read.places
-    answer = Published(
+    answer = PublishAnswer(
         accepted=len(taken) - done.duplicates,
         duplicates=done.duplicates,
         position=done.last,
@@ -86,7 +86,7 @@ async def publish(request: Request) -> Response:
 
 def _nothing_taken(rejected: list[Rejection], is_batch: bool) -> Response:
     if not rejected:
-        empty = Published(0, 0, 0, [], [])
+        empty = PublishAnswer(0, 0, 0, [], [])
         return Response(_encode(empty), 200, media_type="application/json")
     if not is_batch:
         raise ProblemError(

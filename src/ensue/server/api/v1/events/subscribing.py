@@ -31,8 +31,8 @@ from ensue.server.api.requests.reading import (
     station_of,
 )
 from ensue.server.api.requests.turns import in_turn
-from ensue.server.station.entries import KINDS, OUTPUT
-from ensue.server.station.feed import Delivery, GoneError, Subscriber, Wanted
+from ensue.server.station.entries import KINDS, OUTPUT, FeedDelivery
+from ensue.server.station.feed import GoneError, Subscriber, SubscriberWish
 from ensue.server.station.line import BusyError
 from ensue.server.station.station import Station
 
@@ -78,7 +78,7 @@ def _sign_of_life(subscriber: Subscriber) -> bytes:
     return b": still here\n" + place + b"\n"
 
 
-def _frame(delivery: Delivery) -> bytes:
+def _frame(delivery: FeedDelivery) -> bytes:
     head = f"event: {delivery.kind}\nid: {delivery.id}\ndata: ".encode()
     return head + delivery.body + b"\n\n"
 
@@ -86,14 +86,14 @@ def _frame(delivery: Delivery) -> bytes:
 class Socket:
     """A subscription over a WebSocket; `written` makes the message of a delivery."""
 
-    def __init__(self, written: Callable[[Delivery], str]) -> None:
+    def __init__(self, written: Callable[[FeedDelivery], str]) -> None:
         self._written = written
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await _served(WebSocket(scope, receive, send), send, self._written)
 
 
-async def _served(websocket: WebSocket, send: Send, written: Callable[[Delivery], str]) -> None:
+async def _served(websocket: WebSocket, send: Send, written: Callable[[FeedDelivery], str]) -> None:
     try:
         subscriber = await _subscriber(websocket, None)
     except (ProblemError, EnsueError) as error:
@@ -116,7 +116,7 @@ async def _served(websocket: WebSocket, send: Send, written: Callable[[Delivery]
 
 
 async def _send(
-    websocket: WebSocket, send: Send, subscriber: Subscriber, written: Callable[[Delivery], str]
+    websocket: WebSocket, send: Send, subscriber: Subscriber, written: Callable[[FeedDelivery], str]
 ) -> None:
     try:
         async for found in subscriber.batches():
@@ -130,7 +130,7 @@ async def _send(
         await websocket.close(CLOSE_CODES.get(problem.status, 4400), problem.detail[:120])
 
 
-def _message(delivery: Delivery) -> str:
+def _message(delivery: FeedDelivery) -> str:
     library = f',"library":"{delivery.library}"' if delivery.library else ""
     return (
         f'{{"id":"{delivery.id}","kind":"{delivery.kind}"{library},'
@@ -181,13 +181,15 @@ async def _subscriber(request: HTTPConnection, last_id: str | None) -> Subscribe
     return await station.subscribe(wanted, _position(after, station))
 
 
-async def _wanted(request: HTTPConnection, principal: Principal, given: Parameters) -> Wanted:
+async def _wanted(
+    request: HTTPConnection, principal: Principal, given: Parameters
+) -> SubscriberWish:
     libraries = given.texts("library")
     for name in libraries:
         libraries_of(request).in_force(name)
     correlations = given.texts("correlation")
     kinds = _kinds(given, bool(libraries or correlations))
-    return Wanted(
+    return SubscriberWish(
         kinds,
         await read_filter(request, principal, given.text("filter")),
         frozenset(libraries) if libraries else None,
@@ -253,7 +255,7 @@ async def _private(
             f" `replay_events` allows {station.limits.replay_events:,}: leave the id out",
         )
     allows = principal.may_read if principal.is_limited else None
-    wanted = Wanted(frozenset({OUTPUT}), private=library, allows=allows)
+    wanted = SubscriberWish(frozenset({OUTPUT}), private=library, allows=allows)
     subscriber = await station.subscribe(wanted, begin)
     assert subscriber.private is not None
     if len(parts) == 3:

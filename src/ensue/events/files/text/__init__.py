@@ -1,0 +1,5 @@
+"""Text files as chunks: `json_lines` and `csv_rows`.
+
+Both find where values stand in a block of bytes (`blocks`, and the loops in `ensue.events.kernels`)
+and make typed columns of these places (`places`), without parsing a line as a whole.
+"""

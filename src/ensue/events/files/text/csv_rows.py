@@ -1,0 +1,413 @@
+"""CSV as chunks.
+
+In come blocks of records; out go chunks with a column for each column of the file: of its declared
+type where it is an attribute that the library declares, and else of text. Where cells stand is
+found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by a mapping.
+
+The module is long because a record may end in a later block than it begins in: header, scan and
+chunk share what is left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ensue.errors import EventError
+from ensue.events.cloudevents import VERSION
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
+from ensue.events.event import Event, Rejected
+from ensue.events.files.ahead import ahead
+from ensue.events.files.attributes import DeclaredAttributes
+from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
+from ensue.events.files.text.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
+from ensue.events.files.text.places import ValuePlaces
+from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
+from ensue.events.kernels.scanned import Records, ScannedValues
+from ensue.events.kernels.words import count_of, words_of
+from ensue.events.mapping import Mapping
+from ensue.events.records import overlong
+from ensue.events.records.text_record import CellReader, CsvRecords
+from ensue.events.types import TypeSystem
+
+_STAND_IN = b"x\n"
+_ENDING = 2
+
+
+class CellChunks:
+    """Makes chunks of the records of one CSV file."""
+
+    def __init__(
+        self,
+        types: TypeSystem,
+        name: str,
+        delimiter: str = ",",
+        mapping: Mapping | None = None,
+        rows_before: int = 0,
+        header: Sequence[str] | None = None,
+    ) -> None:
+        """`header` has the names of the columns, where the first record does not."""
+        self._types = types
+        self._name = name
+        self._delimiter = delimiter
+        self._mapping = mapping or Mapping()
+        self._declared = DeclaredAttributes(types)
+        self._rows = rows_before
+        self._lines = 0
+        self._given_header = header
+        self._header: list[str] = []
+        self._reader: CellReader | None = None
+
+    def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
+        blocks = Blocks(file, path)
+        first = self._after_header(blocks)
+        # While columns are made of one block, the next is scanned.
+        with closing(ahead(self._scanned(first, blocks))) as scanned:
+            for each in scanned:
+                chunk = self._chunk_of(each) if isinstance(each, _Scanned) else self._refused(each)
+                if len(chunk):
+                    yield chunk
+
+    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned | _TooLong]:
+        most = records_at_once(len(self._header))
+        while True:
+            found = self._scan(block, blocks.is_last, most)
+            if not found.used and len(block) > overlong.RECORD_BYTES + _ENDING:
+                cut, block = _cut(block, blocks)
+                yield cut
+                continue
+            yield found
+            if found.is_all and blocks.is_last:
+                return
+            block = block[found.used :]
+            if found.is_all:
+                blocks.keep(block)
+                block = blocks.next()
+
+    def _refused(self, cut: _TooLong) -> Chunk:
+        """A chunk of one record that is too long."""
+        record = overlong.refused(self._lines + 1, cut.begin)
+        after = self._lines + cut.lines
+        chunk = self._chunk_of(self._scan(_STAND_IN, True, 1))
+        self._lines = after
+        chunk.doubtful[:] = True
+        return replace(chunk, singly=lambda _: [record])
+
+    def use_header(self, header: list[str]) -> None:
+        """Read records under these names. Raises `UsageError` if they make no events."""
+        self._header = header
+        self._reader = CellReader(header, self._types, self._name, self._mapping)
+
+    def _after_header(self, blocks: Blocks) -> bytes:
+        """Read the header, and give the rest of its block."""
+        block = blocks.next()
+        if self._given_header is not None:
+            self.use_header(list(self._given_header))
+            return block
+        while True:
+            records = CsvRecords(lines := _Lines(block), self._delimiter)
+            try:
+                header: list[str] | None = records.next()
+            except EventError:
+                header = None
+            # A header that fills its block may go on in the next.
+            if header is not None and lines.used < len(block):
+                break
+            if blocks.is_last or len(block) > overlong.RECORD_BYTES:
+                break
+            blocks.keep(block)
+            block = blocks.next()
+        records = CsvRecords(lines := _Lines(block), self._delimiter)
+        self.use_header(records.header(self._name))
+        self._lines = lines.count
+        return block[lines.used :]
+
+    def chunk(
+        self, block: bytes, is_last: bool, numbers_of_rows: Rows | None = None
+    ) -> tuple[Chunk, int]:
+        """The whole records of a block, and how many bytes they have.
+
+        `numbers_of_rows` stand in for ids, if not the numbers that follow.
+        """
+        scanned = self._scan(block, is_last, None)
+        return self._chunk_of(scanned, numbers_of_rows), scanned.used
+
+    def _scan(self, block: bytes, is_last: bool, most: int | None) -> _Scanned:
+        """The first records of a block, `most` of them, up to one that is too long."""
+        data = np.frombuffer(block, np.uint8)
+        width = len(self._header)
+        count = count_of(data, LINE_BREAK) + 1
+        count = count if most is None else min(count, most)
+        values = ScannedValues.room(width, count)
+        room = Records.room(count)
+        rows, lines, used = scan_records(
+            data, words_of(block), len(block), ord(self._delimiter), width, is_last, room, values
+        )
+        is_all = rows < count
+        records = room.first(rows)
+        for row in np.flatnonzero(records.ends - records.begins > overlong.RECORD_BYTES).tolist():
+            begin, end = int(records.begins[row]), int(records.ends[row])
+            if overlong.refusal(0, block[begin:end]) is None:
+                continue
+            # It is cut, as the first record of what is left.
+            rows, used, is_all = row, begin, False
+            lines = int(records.lines[row]) - 1
+            records = room.first(rows)
+            break
+        quoted, begins, ends = (each[:, :rows] for each in values)
+        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
+        return _Scanned(block, records, cells, lines, used, is_all)
+
+    def _chunk_of(self, scanned: _Scanned, numbers_of_rows: Rows | None = None) -> Chunk:
+        """The columns of what was scanned."""
+        assert self._reader is not None
+        block, records, cells = scanned.block, scanned.records, scanned.cells
+        source = _RecordSource(
+            block,
+            records.begins,
+            records.ends,
+            records.lines + self._lines,
+            np.empty(len(records.begins), np.int64),
+            self._delimiter,
+            self._reader,
+        )
+        self._lines += scanned.lines
+        kept = self._number(source, records.flagged)
+        if numbers_of_rows is not None:
+            source.row_numbers[:] = numbers_of_rows
+        doubtful = (records.flagged != 0) | not_utf8(
+            block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
+        )
+        # The cells of a record that was not read to its end are those of another.
+        cells.present &= ~doubtful
+        if kept is not None:
+            source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
+        return self._chunk(cells, source, doubtful)
+
+    def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
+        """Number the rows; also says which rows are records, if not every one is."""
+        counted = np.ones(len(source.begins), np.bool_)
+        kept = np.ones(len(source.begins), np.bool_)
+        for row in np.flatnonzero(flagged == 2).tolist():
+            # A record that is no CSV is a row all the same.
+            with suppress(EventError):
+                kept[row] = counted[row] = source.cells(row) is not None
+        source.row_numbers[:] = self._rows + np.cumsum(counted)
+        self._rows += int(counted.sum())
+        return None if kept.all() else np.flatnonzero(kept)
+
+    # --- columns ----------------------------------------------------------------------------------
+
+    def _chunk(self, cells: _Cells, source: _RecordSource, doubtful: Mask) -> Chunk:
+        mapping = self._mapping
+        places = {name: cells.places(at) for at, name in enumerate(self._header)}
+        moved = {origin.path for origin in mapping.columns.values()}
+        found = {
+            name: each
+            for name, each in places.items()
+            if name not in moved and name not in mapping.columns
+        }
+        found |= {name: places[origin.path] for name, origin in mapping.columns.items()}
+        count = len(source.begins)
+        columns: dict[str, pa.Array] = {}
+        if mapping.type is not None:
+            found.pop("type", None)
+            columns["type"] = pa.repeat(pa.scalar(mapping.type), count)
+        time = found.pop("time").times(mapping.zone, mapping.unit("time"))
+        columns["time"] = time.column
+        doubtful |= time.unread | time.column.is_null().to_numpy(zero_copy_only=False)
+        if (version := found.pop("specversion", None)) is not None:
+            fits = pc.fill_null(pc.equal(version.texts().column, VERSION), True)
+            doubtful |= ~np.asarray(fits)
+        if DATA_COLUMN in found:
+            # The whole data as JSON text.
+            doubtful |= found.pop(DATA_COLUMN).present
+        for name in [each for each in found if each in CONTEXT_COLUMNS]:
+            columns[name] = found.pop(name).texts().column
+        _fill_context(columns, source.row_numbers, self._name)
+        doubtful |= np.asarray(columns["type"].is_null())
+        codes = self._declared.codes(columns["type"])
+        is_known = codes >= 0
+        declared = {each.name: each for each in self._declared.all}
+        for name, each in found.items():
+            known = declared.get(name)
+            unit = mapping.unit(name)
+            if known is None and unit is None:
+                columns[name] = each.texts().column
+                continue
+            if known is not None and known.is_apart:
+                doubtful |= each.present & is_known
+                if known.type is not None:
+                    columns[name] = pa.nulls(count, known.field.type)
+                continue
+            if unit is not None:
+                typed = each.times(None, unit)
+            else:
+                assert known is not None
+                assert known.type is not None
+                typed = each.typed(known.type, mapping.zone)
+            # In a row whose type does not declare it, a cell is text. Of an event whose type is not
+            # declared, no rule asks for anything.
+            others = False if known is None else each.present & ~known.by[codes]
+            doubtful |= (typed.unread | others) & is_known if unit is None else typed.unread
+            columns[name] = typed.column
+        rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        has_other_data = DATA_COLUMN in places or any(
+            each.type is None for each in self._declared.all
+        )
+        return Chunk(
+            rows,
+            doubtful,
+            source.read,
+            source.taken,
+            has_other_data=has_other_data,
+            header=self._header,
+            held_bytes=len(source.block) + rows.nbytes,
+        )
+
+
+def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
+    """Give rows without an id or a source the ones that stand in for them."""
+    given = columns.get("id")
+    if given is None or given.null_count:
+        own = pa.array(numbers).cast(pa.string())
+        columns["id"] = own if given is None else pc.coalesce(given, own)
+    given = columns.get("source")
+    if given is None:
+        columns["source"] = pa.repeat(pa.scalar(source), len(numbers))
+    elif given.null_count:
+        columns["source"] = pc.fill_null(given, source)
+
+
+def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
+    """A record that is too long, and what follows the line in which that shows.
+
+    That is where a reader of single records goes on, too (`CsvRecords`).
+    """
+    begin = block[: overlong.KEPT_BYTES]
+    end = overlong.end_of_line_too_far(block)
+    lines = block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
+    while end < 0 and not blocks.is_last:
+        block = blocks.next()
+        end = block.find(b"\n")
+    return _TooLong(begin, lines), block[end + 1 :] if end >= 0 else b""
+
+
+class _Lines:
+    """The lines of a block, and how many of them, and of its bytes, have been taken."""
+
+    def __init__(self, block: bytes) -> None:
+        self._block = block
+        self.used = 0
+        self.count = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        while self.used < len(self._block):
+            end = self._block.find(b"\n", self.used) + 1 or len(self._block)
+            line = self._block[self.used : end]
+            self.used = end
+            self.count += 1
+            yield line
+
+
+@dataclass
+class _Cells:
+    """Where the cells of records stand, by column and row. An empty cell is null."""
+
+    data: Any
+    begins: Any
+    ends: Any
+    quoted: Any
+
+    def __post_init__(self) -> None:
+        self.present = self.begins < self.ends
+
+    def places(self, column: int) -> ValuePlaces:
+        return ValuePlaces(
+            self.data,
+            self.begins[column],
+            self.ends[column],
+            self.present[column],
+            quoted=self.quoted[column],
+        )
+
+    def at(self, rows: Rows) -> _Cells:
+        taken = _Cells(self.data, self.begins[:, rows], self.ends[:, rows], self.quoted[:, rows])
+        taken.present = self.present[:, rows]
+        return taken
+
+
+class _Scanned(NamedTuple):
+    """What the scanner has found in a block: records with their cells, how many lines and bytes
+    they have, and whether more would need further bytes."""
+
+    block: bytes
+    records: Records
+    cells: _Cells
+    lines: int
+    used: int
+    is_all: bool
+
+
+class _TooLong(NamedTuple):
+    """A record that is too long: its first bytes, and how many lines it has."""
+
+    begin: bytes
+    lines: int
+
+
+@dataclass(frozen=True)
+class _RecordSource:
+    """Reads records of a block singly."""
+
+    block: bytes
+    begins: Rows
+    ends: Rows
+    line_numbers: Rows
+    row_numbers: Rows
+    delimiter: str
+    reader: CellReader
+
+    def at(self, rows: Rows) -> _RecordSource:
+        return _RecordSource(
+            self.block,
+            self.begins[rows],
+            self.ends[rows],
+            self.line_numbers[rows],
+            self.row_numbers[rows],
+            self.delimiter,
+            self.reader,
+        )
+
+    def _raw(self, row: int) -> bytes:
+        return self.block[int(self.begins[row]) : int(self.ends[row])]
+
+    def cells(self, row: int) -> list[str] | None:
+        """The cells of a record; None if it is blank. Raises `EventError` if it is no CSV."""
+        return CsvRecords(_Lines(self._raw(row)), self.delimiter).next()
+
+    def read(self, rows: Rows) -> list[Event | Rejected]:
+        return [self._read(row) for row in rows.tolist()]
+
+    def _read(self, row: int) -> Event | Rejected:
+        number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
+        if (refused := overlong.refusal(number, raw)) is not None:
+            return refused
+        try:
+            cells = self.cells(row)
+        except EventError as error:
+            return Rejected(number, raw, error.problems)
+        assert cells is not None
+        return self.reader.read(number, int(self.row_numbers[row]), cells, raw)
+
+    def taken(self, rows: Rows) -> pa.RecordBatch:
+        raws = [self._raw(row).rstrip(b"\r\n") + b"\n" for row in rows.tolist()]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(raws, pa.binary()), pa.array(self.row_numbers[rows])], names=[RAW, ROW]
+        )

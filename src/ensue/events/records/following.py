@@ -1,0 +1,227 @@
+"""Records of files that still grow, as they come, and `None` while nothing comes.
+
+In come `Input`s; out go events and refused records without end, and `None` each time that nothing
+has come for a moment, so that the reader can move a clock or stop. What the files hold at the
+beginning is merged by time, as far as each file is in order by itself; from then on records come in
+the order of their arrival.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ensue.errors import EventError, UsageError
+from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping
+from ensue.events.records import overlong
+from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
+from ensue.events.sources import STDIN, Input, open_inputs, zeek
+from ensue.events.sources.finding import find_files
+from ensue.events.sources.growing import Growing, growing, identity_of, wait
+from ensue.events.types import TypeSystem
+
+MOMENT_SECONDS = 0.1
+SECONDS_BETWEEN_LOOKS = 1.0
+"""How often folders and patterns are looked through for new files."""
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+Record = Event | Rejected
+
+
+class Rows:
+    """Counts records over all files; the number stands in for an id that a record lacks."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def next(self) -> int:
+        self.count += 1
+        return self.count
+
+
+class _OpenRecord:
+    """Lines of a record of CSV, in which a cell in quotes may go on in the next line."""
+
+    def __init__(self) -> None:
+        self.lines: list[bytes] = []
+        self._size = 0
+        self._is_in_quotes = False
+
+    def is_whole_with(self, line: bytes) -> bool:
+        """Take a line; whether the record ends with it, by its quotes or by being too long."""
+        self.lines.append(line)
+        self._size += len(line)
+        self._is_in_quotes ^= line.count(b'"') % 2 == 1
+        return not self._is_in_quotes or self._size > overlong.RECORD_BYTES
+
+
+class FollowedInput:
+    """The records of one file or pipe, as its lines come."""
+
+    def __init__(
+        self, given: Input, types: TypeSystem, mapping: Mapping | None, rows: Rows
+    ) -> None:
+        self.source: Growing = growing(given)
+        self._given = given
+        self._types = types
+        self._mapping = mapping
+        self._rows = rows
+        self._number = 0
+        self._cells = self._first_cells()
+        self._open = _OpenRecord()
+        self._lines = LineReader(types, given.name, mapping)
+
+    def records(self) -> Iterator[Record]:
+        """The records that are whole by now."""
+        while lines := self.source.lines():
+            if self.source.began_anew:
+                self._number, self._cells, self._open = 0, self._first_cells(), _OpenRecord()
+                self.source.began_anew = False
+            yield from self._read(lines)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is waited for, unless a file grows."""
+        return self.source.has_ended or self._given.is_file
+
+    def rest(self) -> Iterator[Record]:
+        """The last record, without an ending or with a quote that is not closed."""
+        yield from self._read(self.source.rest())
+        if self._open.lines:
+            yield from self._placed(self._csv_record())
+
+    def _first_cells(self) -> CellReader | None:
+        """The reader of a file of CSV whose columns have their names from elsewhere."""
+        given = self._given
+        if given.header is None:
+            return None
+        return CellReader(given.header, self._types, given.name, self._mapping)
+
+    def _read(self, lines: Sequence[bytes]) -> Iterator[Record]:
+        for line in lines:
+            line = zeek.cleaned(line) if self._given.is_zeek else line
+            self._number += 1
+            if self._number == 1:
+                line = line.removeprefix(_BYTE_ORDER_MARK)
+            if not line.strip() and not self._open.lines:
+                continue
+            yield from self._placed(
+                self._json(line) if self._given.format == "jsonl" else self._csv(line)
+            )
+
+    def _placed(self, record: Record | None) -> Iterator[Record]:
+        """A record, if there is one; a refused one with its file."""
+        if isinstance(record, Rejected):
+            file = None if self._given.is_stdin else self._given.path
+            record = msgspec.structs.replace(record, file=file)
+        if record is not None:
+            yield record
+
+    def _json(self, line: bytes) -> Record:
+        return self._lines.read(self._number, self._rows.next(), line)
+
+    def _csv(self, line: bytes) -> Record | None:
+        return self._csv_record() if self._open.is_whole_with(line) else None
+
+    def _csv_record(self) -> Record | None:
+        """The record of the lines that are open."""
+        raw, self._open = b"".join(self._open.lines), _OpenRecord()
+        number = self._number - raw.rstrip(b"\r\n").count(b"\n")
+        records = CsvRecords(raw.splitlines(keepends=True), self._given.delimiter)
+        if self._cells is None:
+            header = records.header(self._given.name)
+            self._cells = CellReader(header, self._types, self._given.name, self._mapping)
+            return None
+        try:
+            cells = records.next()
+        except EventError as error:
+            self._rows.next()
+            too_long = overlong.refusal(number, raw)
+            return too_long or Rejected(number, raw.rstrip(b"\r\n"), error.problems)
+        if cells is None:
+            return None
+        return self._cells.read(number, self._rows.next(), cells, raw.rstrip(b"\r\n"))
+
+
+def follow(
+    paths: Sequence[str],
+    inputs: Sequence[Input],
+    types: TypeSystem,
+    mapping: Mapping | None = None,
+    *,
+    grow: bool,
+    stops: Callable[[], bool],
+) -> Iterator[Record | None]:
+    """Records as they come, and `None` while nothing comes, until `stops` returns true.
+
+    With `grow` files are followed for ever, new files of folders and patterns included; without it,
+    what has come to its end is not waited for, and when all has, it is over.
+    """
+    rows = Rows()
+    followed = [FollowedInput(each, types, mapping, rows) for each in inputs]
+    if len(followed) > 1:
+        yield from _merged(followed)
+    waited = 0.0
+    while not stops():
+        came = False
+        for each in followed:
+            for record in each.records():
+                came = True
+                yield record
+        if came:
+            continue
+        if not grow and all(each.is_whole for each in followed):
+            break
+        yield None
+        wait([each.source for each in followed], MOMENT_SECONDS)
+        waited += MOMENT_SECONDS
+        if grow and waited >= SECONDS_BETWEEN_LOOKS:
+            waited = 0.0
+            new = _new_inputs(paths, [each.source for each in followed])
+            followed += [FollowedInput(each, types, mapping, rows) for each in new]
+    for each in followed:
+        yield from each.rest()
+
+
+def _merged(followed: Sequence[FollowedInput]) -> Iterator[Record]:
+    """The records that files hold at the beginning, merged by time."""
+
+    def timed(each: FollowedInput) -> Iterator[tuple[int, Record]]:
+        latest = -(2**63)
+        for record in each.records():
+            if isinstance(record, Event):
+                latest = max(latest, record.time)
+            yield latest, record
+
+    for _, record in heapq.merge(*map(timed, followed), key=lambda pair: pair[0]):
+        yield record
+
+
+def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[Input]:
+    """The files of folders and patterns that have come since.
+
+    A file that was followed and has another name now, or a copy of it beside it (`app.log.1`,
+    `app.log-20240506.gz`), has been read already.
+    """
+    found: list[Input] = []
+    known = {each.path for each in followed}
+    held = {each.identity for each in followed}
+    for path in paths:
+        if path == STDIN or Path(path).is_file():
+            continue
+        try:
+            for file in find_files([path]):
+                is_old = any(file.startswith(each) for each in known)
+                # An empty file does not tell yet what it is.
+                if is_old or identity_of(file) in held or not Path(file).stat().st_size:
+                    continue
+                (each,) = open_inputs([file])
+                found += [each] if each.is_file and each.format in ("jsonl", "csv") else []
+        except (UsageError, FileNotFoundError):
+            # Files that are just being renamed; the next look finds them.
+            continue
+    return found

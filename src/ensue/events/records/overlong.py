@@ -1,0 +1,98 @@
+"""Records of text files that are longer than a record may be.
+
+A line that never ends would fill memory before there is anything to say about it. Readers therefore
+cut such a line to one byte more than `RECORD_BYTES` and pass over its rest; by that length whatever
+reads single records knows it, and refuses it (`refusal`). Rows of tables have no lines, and are
+bounded by `ensue.events.records.parquet`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from ensue.events.event import Rejected
+
+RECORD_BYTES = 1 << 26
+"""The longest record of a text file: a JSON line, or a row of CSV with all its lines."""
+
+KEPT_BYTES = 1 << 10
+"""How much of a record is kept that is longer."""
+
+_PASSED_OVER = 1 << 20
+
+
+def problem() -> str:
+    return (
+        f"the record is longer than {RECORD_BYTES:,} bytes, the most that one may have; its first"
+        f" {KEPT_BYTES:,} are kept"
+    )
+
+
+def refusal(number: int, raw: bytes) -> Rejected | None:
+    """The refusal of a record that is too long; None for any other."""
+    if len(raw) <= RECORD_BYTES or len(raw.rstrip(b"\r\n")) <= RECORD_BYTES:
+        return None
+    return refused(number, raw)
+
+
+def refused(number: int, raw: bytes) -> Rejected:
+    return Rejected(number, raw[:KEPT_BYTES].rstrip(b"\r\n"), (problem(),))
+
+
+def end_of_line_too_far(block: bytes) -> int:
+    """Where in a block the first line ends with which its first record is too long; -1 if none."""
+    end = block.find(b"\n", RECORD_BYTES)
+    while end >= 0 and len(block[RECORD_BYTES:end].rstrip(b"\r")) == 0:
+        end = block.find(b"\n", end + 1)
+    return end
+
+
+def cut_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, with their endings; an overlong one is cut."""
+    cut = RECORD_BYTES + 1
+    while line := file.readline(cut):
+        if len(line) == cut and not line.endswith(b"\n"):
+            rest = line
+            while rest and not rest.endswith(b"\n"):
+                rest = file.readline(_PASSED_OVER)
+            line += b"\n" * (not line.endswith(b"\n"))
+        yield line
+
+
+class LineParts:
+    """Whole lines out of bytes as they come. What is left of an overlong line is passed over."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def lines(self, block: bytes) -> list[bytes]:
+        """The lines that end in these bytes, with their endings."""
+        first, *others = block.split(b"\n")
+        self._add(first)
+        if not others:
+            return []
+        *whole, last = others
+        found = [self._taken() + b"\n", *(line + b"\n" for line in whole)]
+        self._add(last)
+        return found
+
+    def rest(self) -> list[bytes]:
+        """The last line, if it has no ending."""
+        partial = self._taken()
+        return [partial] if partial else []
+
+    def clear(self) -> None:
+        self._taken()
+
+    def _add(self, part: bytes) -> None:
+        kept = part[: max(0, RECORD_BYTES + 1 - self._size)]
+        if kept:
+            self._parts.append(kept)
+            self._size += len(kept)
+
+    def _taken(self) -> bytes:
+        taken = b"".join(self._parts)
+        self._parts, self._size = [], 0
+        return taken

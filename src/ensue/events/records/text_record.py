@@ -1,0 +1,166 @@
+"""One record of a text file by itself: a JSON line, or a row of CSV.
+
+In come the bytes of a record and its place; out goes an `Event`, or a `Rejected` that keeps the
+record and says everything that is wrong with it. Readers of whole files in columns hand the records
+here that they cannot read, so that a refusal reads the same however a file was read.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from ensue.errors import EventError, UsageError
+from ensue.events.cloudevents import decode, event_of, read_object
+from ensue.events.columns import convert_text
+from ensue.events.conformance import conform
+from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping, apply_row
+from ensue.events.mapping.rows import row_reader
+from ensue.events.records import overlong
+from ensue.events.types import TypeSystem
+
+
+class LineReader:
+    """Reads JSON lines: CloudEvents, or plain objects by a mapping."""
+
+    def __init__(self, types: TypeSystem, name: str, mapping: Mapping | None = None) -> None:
+        self._types = types
+        self._name = name
+        self._mapping = None if mapping is None or mapping.is_default else mapping
+
+    def read(self, number: int, row: int, line: bytes) -> Event | Rejected:
+        """The record in a line that is not blank; `row` stands in for an id."""
+        if (refused := overlong.refusal(number, line)) is not None:
+            return refused
+        record = line.strip()
+        try:
+            if self._mapping is None:
+                return conform(decode(record), self._types)
+            members = apply_row(
+                self._mapping, read_object(record), self._types, number=row, source=self._name
+            )
+            return conform(event_of(members), self._types)
+        except EventError as error:
+            return Rejected(number, line.rstrip(b"\r\n"), error.problems)
+
+
+class CellReader:
+    """Reads rows of CSV that share a header. Raises `UsageError` if that makes no events."""
+
+    def __init__(
+        self, header: Sequence[str], types: TypeSystem, name: str, mapping: Mapping | None = None
+    ) -> None:
+        self._width = len(header)
+        self._rows = row_reader(header, mapping, types, name, convert_text, f"`{name}`")
+
+    def read(self, number: int, row: int, cells: Sequence[str], raw: bytes) -> Event | Rejected:
+        """The record in the cells; `row` stands in for an id."""
+        if (refused := overlong.refusal(number, raw)) is not None:
+            return refused
+        try:
+            return self._rows.event(row, self._checked(cells, raw))
+        except EventError as error:
+            return Rejected(number, raw, error.problems)
+
+    def _checked(self, cells: Sequence[str], raw: bytes) -> list[str | None]:
+        if len(cells) != self._width:
+            raise EventError(
+                [f"the row has {len(cells)} cells, but the first line names {self._width} columns"]
+            )
+        try:
+            raw.decode()
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
+            raise EventError([f"the text is not UTF-8: {problem}"]) from None
+        return [cell or None for cell in cells]
+
+
+class CsvRecords:
+    """The records of a CSV file, each with the number of its first line and its own bytes.
+
+    A cell in quotes may hold line breaks, so a record can be several lines. Bytes that are no
+    UTF-8 pass through as surrogates, and so spoil only the record that they stand in. A record that
+    is too long, by a quote that is never closed, ends with the line in which that shows.
+    """
+
+    def __init__(self, lines: Iterable[bytes], delimiter: str) -> None:
+        self._lines = iter(lines)
+        self._taken: list[bytes] = []
+        self._size = self._count = 0
+        self._is_long = False
+        # The limit belongs to the whole process, and the default is too small for JSON in a cell.
+        csv.field_size_limit(max(overlong.RECORD_BYTES + 2, csv.field_size_limit()))
+        self._reader = csv.reader(_Texts(self._take), delimiter=delimiter, strict=True)
+        self.number = 1
+
+    def _take(self) -> str:
+        """The next line. Raises `EventError` if the record is too long with it."""
+        line = next(self._lines)
+        self._taken.append(line)
+        self._count += 1
+        length = self._size + len(line.rstrip(b"\r\n"))
+        self._size += len(line)
+        self._is_long = length > overlong.RECORD_BYTES
+        if self._is_long:
+            raise EventError([overlong.problem()])
+        return line.decode("utf-8", "surrogateescape")
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the record; the first ones of a record that is too long."""
+        whole = b"".join(self._taken)
+        return (whole[: overlong.KEPT_BYTES] if self._is_long else whole).rstrip(b"\r\n")
+
+    def header(self, name: str) -> list[str]:
+        """The names of the columns. Raises `UsageError` if the first record has none."""
+        try:
+            header = self.next()
+        except EventError as error:
+            raise UsageError(f"the first line of `{name}` names no columns: {error}") from None
+        if header is None:
+            raise UsageError(f"`{name}` is empty: the first line of a CSV file names its columns")
+        return [_readable(column.strip()) for column in header]
+
+    def next(self) -> list[str] | None:
+        """The cells of the next record that is not blank; `None` at the end."""
+        while True:
+            self.number = self._count + 1
+            self._taken.clear()
+            self._size = 0
+            try:
+                cells = next(self._reader)
+            except StopIteration:
+                return None
+            except csv.Error as error:
+                raise EventError([_csv_problem(str(error))]) from None
+            if len(cells) > 1 or (cells and cells[0].strip()):
+                return cells
+
+
+class _Texts:
+    """An iterator over lines that goes on after one that cannot be used."""
+
+    def __init__(self, take: Callable[[], str]) -> None:
+        self._take = take
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        return self._take()
+
+
+def _csv_problem(reason: str) -> str:
+    if "unexpected end" in reason:
+        return "a quote that opens in this record is never closed"
+    if "new-line character" in reason:
+        return (
+            "a carriage return stands outside of quotes: lines end with a line feed, also after"
+            " carriage returns; `tr '\\r' '\\n'` makes such ends"
+        )
+    return f"no CSV: {reason}"
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -1,0 +1,387 @@
+"""Where each rule of a library runs, what travels to it, and why a rule does not split.
+
+In come a checked library and its sites; out goes a `Placement`. A rule has one *home*, where it
+triggers and puts out: its only site if all its events arise at one, the site that was chosen for
+it, or else the site to which the fewest events travel: as many as rates say, where sites have some,
+and as there are ports with events that travel one by one where not. Every other site
+with events of the rule sends them to the home, the fields that are read there alone. Where the rule
+cannot match before something has come to pass at a site (`needs`), that site holds its events back
+until it has, and the home takes them all at once. Branches that share nothing (`branches`) are each
+placed as a rule of their own.
+
+Nothing is run here; sites run in `running`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from graphlib import TopologicalSorter
+
+from ensue.federation.placement.fields import Fields, fields_of
+from ensue.federation.placement.planning.branches import groups_of, is_impossible, tests_of
+from ensue.federation.placement.planning.needs import alone_enough, is_followed, needed_of
+from ensue.federation.placement.planning.refusing import refuse_histories
+from ensue.federation.placement.sites import Site, Sites
+from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.feeding import outputs_of
+from ensue.lang.derived.parts import parts_of, ports_in
+from ensue.lang.derived.relating import aggregates_of, has_timeout
+from ensue.lang.syntax import (
+    Correlation,
+    EclCorrelation,
+    EventPort,
+    Filter,
+    FilterCorrelation,
+    PushNew,
+    PushPort,
+    TimerPort,
+)
+
+_WHEN_HELD = 0.25
+"""What a port counts whose events are held back, against 1 for a port whose events all travel."""
+_USUAL_RATE = 1.0
+"""Events a second of a type for which no rate is given, where some is."""
+
+
+@dataclass(frozen=True)
+class SitePart:
+    """What one site does for a rule that runs elsewhere.
+
+    With `needed`, events wait until it is matched; `keeps_witnesses` says that of the waiting
+    events only the events are kept on which a match can stand. Without it, `why` says why none
+    waits.
+    """
+
+    site: str
+    ports: tuple[str, ...]
+    needed: Filter | None
+    why: str = ""
+    keeps_witnesses: bool = False
+
+
+@dataclass(frozen=True)
+class PlacedRule:
+    """A rule at its home, and its parts at the other sites. `why` says how the home was found.
+
+    Where branches of a rule are placed apart, it is some of them: `name` tells them apart,
+    `correlation` is the whole rule, and `reading` what there is of it here. `resets` is set where
+    the home tells sites what it has forgotten.
+    """
+
+    name: str
+    number: int
+    correlation: Correlation
+    reading: Correlation
+    home: str
+    ports_at: Mapping[str, tuple[str, ...]]
+    parts: Mapping[str, SitePart]
+    fields: Mapping[str, Fields]
+    feeders: tuple[str, ...]
+    why: str
+    resets: bool = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all its events arise at its home."""
+        return not self.parts
+
+    @property
+    def forgets_idle_keys(self) -> bool:
+        """Whether a key that stands as at its start can be dropped: nothing was counted from it."""
+        rule = self.correlation
+        return (
+            isinstance(rule, FilterCorrelation)
+            and not rule.initially
+            and not has_timeout(rule)
+            and not any(isinstance(port, TimerPort) for port in rule.ports)
+        )
+
+    @property
+    def split_sites(self) -> tuple[str, ...]:
+        return tuple(site for site, part in self.parts.items() if part.needed is not None)
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Every rule of a library at its home. `order` has feeding rules before those they feed."""
+
+    library: CheckedLibrary
+    sites: Sites
+    rules: Mapping[str, PlacedRule]
+    order: tuple[str, ...] = field(default=())
+    feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The rules of `rules` that read what each puts out."""
+
+
+def place(library: CheckedLibrary, sites: Sites) -> Placement:
+    """A home for every rule. Raises `UsageError` for rules that cannot be run across sites."""
+    refuse_histories(library)
+    feeders: dict[str, list[str]] = {each.name: [] for each in library.correlations}
+    for name, readers in library.feeds.items():
+        for reader in readers:
+            feeders[reader].append(name)
+    order = tuple(TopologicalSorter(feeders).static_order())
+    numbers = {each.name: number for number, each in enumerate(library.correlations)}
+    rules: dict[str, PlacedRule] = {}
+    pieces: dict[str, list[str]] = {}
+    for name in order:
+        correlation = library.correlations[numbers[name]]
+        fed = tuple(piece for each in feeders[name] for piece in pieces[each])
+        origins = {
+            port.name: tuple(_origins(port, library, sites, [rules[each] for each in fed]))
+            for port in correlation.ports
+            if isinstance(port, EventPort)
+        }
+        accepted = {
+            port.name: frozenset(library.types.subtypes(port.type))
+            for port in correlation.ports
+            if isinstance(port, EventPort)
+        }
+        traffic = _Traffic(sites, accepted)
+        groups = groups_of(correlation, origins, accepted)
+        pieces_of_rule = [
+            _placed(
+                _Piece(correlation, group, len(groups) == 1, numbers[name]), origins, fed, traffic
+            )
+            for group in groups
+        ]
+        rules |= {each.name: each for each in pieces_of_rule}
+        pieces[name] = [each.name for each in pieces_of_rule]
+    feeds = {
+        piece: tuple(p for reader in library.feeds.get(name, ()) for p in pieces[reader])
+        for name, found in pieces.items()
+        for piece in found
+    }
+    return Placement(library, sites, rules, tuple(rules), feeds)
+
+
+# --- where events come from ---------------------------------------------------------------------
+
+
+def _origins(
+    port: EventPort, library: CheckedLibrary, sites: Sites, feeders: Iterable[PlacedRule]
+) -> Iterator[str]:
+    """The sites at which an event may arise that a port reads, in the order of the sites."""
+    accepted = frozenset(library.types.subtypes(port.type))
+    fed_from = {
+        rule.home for rule in feeders if _may_feed(rule.correlation, port, accepted, library)
+    }
+    for site in sites.sites:
+        if site.name in fed_from or _may_have(site, port, accepted):
+            yield site.name
+
+
+def _may_have(site: Site, port: EventPort, accepted: frozenset[str]) -> bool:
+    if not site.has_events or (site.types is not None and not site.types & accepted):
+        return False
+    return not is_impossible([*site.tests(), *tests_of(port)])
+
+
+def _may_feed(
+    feeder: Correlation, port: EventPort, accepted: frozenset[str], library: CheckedLibrary
+) -> bool:
+    for output in outputs_of(feeder):
+        types = library.types.subtypes(output.type) if output.or_below else (output.type,)
+        asked = port.source is None or output.source is None or port.source == output.source
+        if asked and not accepted.isdisjoint(types):
+            return True
+    return False
+
+
+# --- homes --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Branches of a rule that are placed together, by their numbers."""
+
+    correlation: Correlation
+    branches: tuple[int, ...]
+    is_all: bool
+    number: int
+
+    @property
+    def name(self) -> str:
+        if self.is_all:
+            return self.correlation.name
+        return f"{self.correlation.name} || {', '.join(str(each + 1) for each in self.branches)}"
+
+    @property
+    def reading(self) -> Correlation:
+        """The rule with these branches alone, and the ports that they read."""
+        rule = self.correlation
+        if self.is_all or not isinstance(rule, FilterCorrelation):
+            return rule
+        branches = tuple(rule.branches[each] for each in self.branches)
+        read = {*ports_in(branches), *(port.name for port in rule.clauses.unless)}
+        return replace(
+            rule, branches=branches, ports=tuple(each for each in rule.ports if each.name in read)
+        )
+
+
+def _placed(
+    piece: _Piece,
+    all_origins: Mapping[str, tuple[str, ...]],
+    feeders: tuple[str, ...],
+    traffic: _Traffic,
+) -> PlacedRule:
+    correlation = piece.reading
+    read = {port.name for port in correlation.ports}
+    origins = {port: at for port, at in all_origins.items() if port in read}
+    ports_at = {
+        site: tuple(port for port, at in origins.items() if site in at)
+        for site in traffic.sites.names
+        if any(site in at for at in origins.values())
+    }
+    parts = {site: _part(site, ports, correlation, origins) for site, ports in ports_at.items()}
+    home, why = _home(correlation.name, ports_at, parts, traffic)
+    others = {site: part for site, part in parts.items() if site != home}
+    return PlacedRule(
+        piece.name,
+        piece.number,
+        piece.correlation,
+        correlation,
+        home,
+        ports_at,
+        others,
+        fields_of(correlation),
+        feeders,
+        why,
+        isinstance(correlation, FilterCorrelation)
+        and len(correlation.branches) == 1
+        and correlation.clauses.keep != "all",
+    )
+
+
+def _home(
+    name: str,
+    ports_at: Mapping[str, tuple[str, ...]],
+    parts: Mapping[str, SitePart],
+    traffic: _Traffic,
+) -> tuple[str, str]:
+    sites = traffic.sites
+    if name in sites.chosen:
+        return sites.chosen[name], "chosen"
+    if not ports_at:
+        return sites.names[0], "no site has events for it"
+    if len(ports_at) == 1:
+        return next(iter(ports_at)), "all its events arise there"
+
+    def cost(home: str) -> float:
+        return sum(
+            traffic.of(site, ports) * (1 if parts[site].needed is None else _WHEN_HELD)
+            for site, ports in ports_at.items()
+            if site != home
+        )
+
+    return min(ports_at, key=cost), traffic.why
+
+
+@dataclass(frozen=True)
+class _Traffic:
+    """How much ports of one rule get from a site; `accepted` has the types that each reads."""
+
+    sites: Sites
+    accepted: Mapping[str, frozenset[str]]
+
+    @property
+    def why(self) -> str:
+        if self._has_rates:
+            return "the fewest events a second travel to it, by the rates of the sites"
+        return "the fewest ports have events that travel to it one by one"
+
+    @property
+    def _has_rates(self) -> bool:
+        return any(site.rates for site in self.sites.sites)
+
+    def of(self, site: str, ports: Collection[str]) -> float:
+        """Events a second where rates are given, else the number of ports."""
+        if not self._has_rates:
+            return len(ports)
+        found = self.sites[site]
+        types: frozenset[str] = frozenset().union(*(self.accepted[port] for port in ports))
+        if found.types is not None:
+            # What rules put out here has a type that the site itself need not have.
+            types = types & found.types or types
+        return sum(found.rates.get(each, _USUAL_RATE) for each in types)
+
+
+# --- parts --------------------------------------------------------------------------------------
+
+
+def _part(
+    site: str,
+    ports: tuple[str, ...],
+    correlation: Correlation,
+    origins: Mapping[str, tuple[str, ...]],
+) -> SitePart:
+    """What a site does for a rule that runs elsewhere."""
+    why = _why_whole(correlation)
+    if why:
+        return SitePart(site, ports, None, why)
+    assert isinstance(correlation, FilterCorrelation)
+    local = frozenset(port for port, at in origins.items() if at == (site,))
+    needed = needed_of(correlation, local)
+    if needed is None:
+        return SitePart(site, ports, None, f"it can trigger without anything from `{site}`")
+    if not is_followed(needed):
+        return SitePart(
+            site, ports, None, "a bracket in it is repeated too often to be followed there"
+        )
+    if alone_enough(needed, ports):
+        return SitePart(site, ports, None, "each of these events counts by itself")
+    return SitePart(site, ports, needed, "", _keeps_witnesses(correlation, needed, ports, local))
+
+
+def _why_whole(correlation: Correlation) -> str:
+    """Why no part of a rule can run away from its home; nothing if one can."""
+    if isinstance(correlation, EclCorrelation):
+        return "every event may move an `ecl` on, whether it completes a part or not"
+    if any(isinstance(port, TimerPort) for port in correlation.ports):
+        return "its timers count from its first event, and that must travel"
+    if any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
+        return "it puts something out at its first event, and that must travel"
+    if has_timeout(correlation) and correlation.clauses.by:
+        return "timeouts of its keys fire in the order of their last events, and those must travel"
+    return ""
+
+
+def _keeps_witnesses(
+    correlation: FilterCorrelation,
+    needed: Filter,
+    ports: Collection[str],
+    local: Collection[str],
+) -> bool:
+    """Whether of the events that wait only those are needed on which a match can stand.
+
+    All of the site's ports must stand together in one subexpression of the only branch, and what is
+    needed must be all of that: what lies between two of them, or was weakened away, would else have
+    to know of events that were dropped.
+    """
+    if correlation.clauses.bind == "first" or has_timeout(correlation):
+        return False
+    if len(correlation.branches) != 1 or aggregates_of(correlation):
+        return False
+    voids = {port.name for port in correlation.clauses.unless}
+    matched = set(ports) - voids
+    if not matched <= set(local) or voids & matched or voids & set(ports_in(correlation.branches)):
+        return False
+    subtrees = [
+        part
+        for part in parts_of(correlation.branches)
+        if set(ports_in([part])) >= matched and set(ports_in([part])) <= set(local)
+    ]
+    branch = correlation.branches[0]
+    return _has_all_places(needed, branch, matched) and any(
+        _has_all_places(each, branch, matched) for each in subtrees
+    )
+
+
+def _has_all_places(part: Filter, branch: Filter, ports: Collection[str]) -> bool:
+    """Whether no place of these ports lies outside of a part of a branch."""
+
+    def places(x: Filter) -> int:
+        return sum(port in ports for port in ports_in([x]))
+
+    return places(part) == places(branch)

@@ -1,0 +1,2 @@
+"""The index in arrays, as compiled loops read it: tests (`packing`), conjunctions (`storage`) and
+the loops themselves (`kernels`)."""

@@ -1,0 +1,163 @@
+"""Texts that compiled loops write, held against Python's."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ensue.engine.batch.input import text_writing
+from ensue.engine.batch.input.column import NO_TEXTS, Texts, constant, written, written_if_there
+from ensue.engine.batch.input.text_writing import IdParts, RecentPlaces
+
+WORDS = ["", "a", "bc", "sevenXX", "eightXXX", "nineXXXXX", "ü", "日本語の長いテキスト", "x" * 100]
+
+
+@pytest.mark.parametrize("offset", [0, 3])
+def test_texts_are_taken_to_the_last_byte_of_their_buffer(offset: int) -> None:
+    """Also from an array that is part of another."""
+    array = pa.array(["before", *WORDS, "last"])[offset:]
+    index = np.array([Random(n).randrange(len(array)) for n in range(200)] + [len(array) - 1])
+
+    found = Texts.of(array).take(index)
+
+    found.validate(full=True)
+    assert found.to_pylist() == [array[each].as_py() for each in index.tolist()]
+
+
+def test_no_texts_are_taken_from_none() -> None:
+    found = Texts.of(pa.array([], pa.string())).take(np.empty(0, np.int64))
+
+    assert found.type == pa.string()
+    assert found.to_pylist() == []
+
+
+@pytest.mark.parametrize("room", [0, 100])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_an_id_names_the_rule_the_trigger_the_time_the_key_and_the_number(
+    keyed: bool, room: int
+) -> None:
+    """Times before 1970 too; what outputs of one trigger share is the same in all of them."""
+    random = Random(4)
+    names, triggers, keys = ["R", "Rule with a long name", "ö"], WORDS[1:], ["", "k", "key" * 9]
+    rows = [
+        (rule, trigger, trigger % 3, random.choice([-1, 0, 9, 10, -1_000_000, 17 * 10**14]), number)
+        for trigger in sorted(random.choices(range(len(triggers)), k=60))
+        for rule in range(3)
+        for number in (1, 12)
+    ]
+    times = {trigger: time for _, trigger, _, time, _ in rows}
+    rule, trigger, key, _, number = (np.array(each) for each in zip(*rows, strict=True))
+    time = np.array([times[each] for each in trigger.tolist()])
+
+    found = written(
+        text_writing.write_ids, len(rows), room,
+        Texts.of(pa.array(names)), Texts.of(pa.array(triggers)), Texts.of(pa.array(keys)),
+        IdParts(rule, trigger, time, key if keyed else key[:0], number),
+    )  # fmt: skip
+
+    found.validate(full=True)
+    assert found.to_pylist() == [
+        f"{names[r]}:{triggers[t]}@{times[t]}{':' + keys[k] if keyed else ''}:{n}"
+        for r, t, k, _, n in rows
+    ]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("old", [0, 4])
+@pytest.mark.parametrize("room", [0, 100])
+def test_causes_are_joined_in_their_order_and_each_once(width: int, old: int, room: int) -> None:
+    """Old texts come before new ones; a text that is there at two places counts once."""
+    random = Random(width)
+    texts = ["e1", "e2", "f1", "e1", "x" * 30, "e2", "y" * 9, "e10"]
+    places = [[random.randrange(-1, len(texts)) for _ in range(width)] for _ in range(300)]
+    first = Texts.of(pa.array(texts[:old])) if old else NO_TEXTS
+
+    found = written(
+        text_writing.join_texts, 300, room,
+        first, Texts.of(pa.array(texts[old:])), np.array(places),
+    )  # fmt: skip
+
+    found.validate(full=True)
+    assert found.to_pylist() == [
+        ",".join(dict.fromkeys(texts[place] for place in sorted(row) if place >= 0))
+        for row in places
+    ]
+
+
+@pytest.mark.parametrize("longest", [3, 14, 40])
+@pytest.mark.parametrize("room", [0, 100])
+@pytest.mark.parametrize("has_rows", [False, True])
+def test_causes_of_few_ports_are_joined_in_the_same_way(
+    longest: int, room: int, has_rows: bool
+) -> None:
+    """Places count from a base on, and an action may lack a column."""
+    random = Random(longest)
+    texts = [f"{each:>{1 + each % longest}}" for each in (1, 2, 3, 1, 15, 2, 16, 7, 40, 39, 40)]
+    rows = np.arange(2, len(texts)) if has_rows else np.empty(0, np.int64)
+    places = np.array([[random.randrange(len(texts) - 2) for _ in range(4)] for _ in range(300)])
+    lacks = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]], np.bool_)
+    actions = np.array([random.randrange(len(lacks)) for _ in range(300)])
+    columns = [3, 0, 2]
+
+    found = written(
+        text_writing.join_few, 300, room,
+        Texts.of(pa.array(texts)),
+        RecentPlaces(places + 7, np.array(columns), 7, rows, actions, lacks),
+    )  # fmt: skip
+
+    found.validate(full=True)
+    bound = [
+        sorted(
+            int(row[column])
+            for column, lack in zip(columns, lacks[action], strict=True)
+            if not lack
+        )
+        for row, action in zip(places, actions, strict=True)
+    ]
+    held = texts[2:] if has_rows else texts
+    assert found.to_pylist() == [",".join(dict.fromkeys(held[p] for p in row)) for row in bound]
+
+
+def test_causes_from_before_the_texts_are_not_there() -> None:
+    """Unless the action lacks them."""
+    texts, places = Texts.of(pa.array(["e0", "e1"])), np.array([[10, 11, 10], [9, 10, 10]])
+    lacks = np.array([[False] * 3, [True, False, False]])
+    given = np.arange(3), 10, np.empty(0, np.int64)
+
+    def joined(actions: list[int]) -> pa.Array | None:
+        held = RecentPlaces(places, *given, np.array(actions), lacks)
+        return written_if_there(text_writing.join_few, 2, 9, texts, held)
+
+    assert joined([0, 0]) is None
+    there = joined([0, 1])
+    assert there is not None
+    assert there.to_pylist() == ["e0,e1", "e0"]
+
+
+@pytest.mark.parametrize("count", [0, 1, 1024, 1025, 300_000])
+def test_a_constant_column_has_one_text_as_often_as_it_is_asked_for(count: int) -> None:
+    assert constant("same", count).equals(pa.repeat(pa.scalar("same"), count))
+
+
+def test_a_loop_stops_before_a_text_that_there_is_no_room_for() -> None:
+    """And says where; what comes before it is written."""
+    texts = Texts.of(pa.array(["short", "x" * 300, "short"]))
+    out, ends = np.zeros(128, np.uint8), np.zeros(4, np.int32)
+
+    stopped = text_writing.take_texts(texts, np.array([0, 1, 2]), 0, out, ends)
+
+    assert stopped == 1
+    assert bytes(out[: ends[1]]) == b"short"
+
+
+def test_offsets_are_wide_only_if_they_have_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As past two gigabytes, and not where there was only room for so much."""
+    monkeypatch.setattr("ensue.engine.batch.input.column.LARGEST_OFFSET", 1000)
+    texts = Texts.of(pa.array(["x" * 100]))
+
+    assert texts.take(np.zeros(9, np.int64)).type == pa.string()
+    assert texts.take(np.zeros(11, np.int64)).type == pa.large_string()
+    assert texts.take(np.zeros(11, np.int64)).to_pylist() == ["x" * 100] * 11

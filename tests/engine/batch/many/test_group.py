@@ -1,0 +1,310 @@
+"""Groups of the batch engine: who is in one, who leaves it, and what happens at its limits.
+
+That rules in groups put out what they put out alone is tested by `tests.engine.test_groups`.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+import ensue
+from ensue.engine.batch import BatchEngine
+from ensue.engine.batch.many import group as group_module
+from ensue.engine.batch.many import visits
+from ensue.engine.batch.many.group import BatchGroup, GroupMember
+from ensue.engine.batch.single.by_event import EventCorrelation
+from ensue.engine.batch.single.correlation import ColumnCorrelation
+from ensue.engine.core.machine_tables import RuleTimers
+from ensue.engine.core.rule_table import Patience
+from ensue.engine.core.shapes import shape_of
+from ensue.events.arrow import table_of
+from ensue.events.event import Event
+from ensue.machine.plan import plan
+from tests.engine.batch.test_agreement import moved
+from tests.engine.beside_reference import Way, follow
+from tests.engine.random_rules import (
+    GROUPED_KINDS,
+    TYPES,
+    events,
+    expected_of,
+    library_text,
+    reading,
+    rule,
+)
+from tests.oracle.agreement import as_text
+
+
+def library_of(seed: int, kind: str, rules: int = 9) -> ensue.Library:
+    return ensue.parse(library_text(seed, kind, rules))
+
+
+def groups_of(engine: BatchEngine) -> list[BatchGroup]:
+    members = [each for each in engine.correlations.values() if isinstance(each, GroupMember)]
+    return list(dict.fromkeys(each.group for each in members))
+
+
+def members_of(engine: BatchEngine) -> int:
+    return sum(len(group.members) for group in groups_of(engine))
+
+
+def agrees(seed: int, kind: str) -> None:
+    """In odd batches with snapshots between them."""
+    way = Way(in_batches=True, saved=0.3)
+    follow(library_of(seed, kind), kind, events(seed), seed, "batch", way)
+
+
+@pytest.mark.parametrize("kind", GROUPED_KINDS)
+def test_combinations_of_ports_are_forgotten_and_found_again(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visits, "MOST_COMBINATIONS", 2)
+    monkeypatch.setattr(visits, "FEWEST_COMBINATIONS", 2)
+
+    agrees(5, kind)
+
+
+@pytest.mark.parametrize("kind", GROUPED_KINDS)
+def test_rows_go_through_in_parts_and_firings_outgrow_their_room(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(visits, "FIRST_ROWS", 4)
+    monkeypatch.setattr(visits, "FEWEST_ROWS", 1)
+    monkeypatch.setattr(visits, "FIRINGS_AT_ONCE", 1)
+
+    agrees(6, kind)
+
+
+@pytest.mark.parametrize("kind", ["plain", "windows", "timers", "mixed"])
+def test_rules_whose_table_keeps_growing_leave_in_the_middle_of_a_batch(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They read the rest of the batch alone, and the others go on without them."""
+    monkeypatch.setattr(Patience.__init__, "__defaults__", (8, 1000))
+    monkeypatch.setattr(visits, "FREE_MOVES", 6)
+    monkeypatch.setattr(visits, "FIRST_ROWS", 16)
+    alone = 0
+
+    for seed in range(3):
+        library, given = library_of(seed, kind), events(seed)
+        until = given[-1].time + 9000
+        engine = BatchEngine(library.checked)
+        pieces = (given[:100], given[100:])
+        found = [as_text(each) for piece in pieces for each in engine.read_all(piece)]
+        running = engine.correlations.values()
+        alone += sum(isinstance(each, ColumnCorrelation | EventCorrelation) for each in running)
+        engine = moved(engine, library)
+        found += [as_text(each) for each in engine.advance(until)]
+        assert found == expected_of(library, given, until), seed
+
+    assert alone > 3
+
+
+@pytest.mark.parametrize("kind", ["plain", "windows", "timers"])
+@pytest.mark.parametrize("at", [0, 3])
+def test_rules_with_too_many_keys_go_on_alone(
+    kind: str, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before they read the batch with those keys, or as soon as they are restored."""
+    library, given = library_of(2, kind), events(2)
+    until = given[-1].time + 9000
+    engine = BatchEngine(library.checked)
+    found = [as_text(each) for each in engine.read_all(given[:at])]
+    for group in groups_of(engine):
+        group.visited.most_numbers = 0
+    found += [as_text(each) for each in engine.read_all(given[at:90])]
+    assert all(len(group.numbers) == 1 for group in groups_of(engine))
+
+    monkeypatch.setattr(visits, "MOST_NUMBERS", 30)
+    engine = moved(engine, library)
+    found += [as_text(each) for each in engine.read_all(given[90:])]
+    found += [as_text(each) for each in engine.advance(until)]
+    assert found == expected_of(library, given, until)
+
+
+def test_a_state_with_too_many_orders_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rule for itself: the others are together again."""
+    library, given = library_of(1, "windows"), events(1)
+    engine = BatchEngine(library.checked)
+    found = [as_text(each) for each in engine.read_all(given[:80])]
+    monkeypatch.setattr("ensue.engine.batch.snapshots.TABLE_STATES", 1)
+    engine = moved(engine, library)
+    alone = [isinstance(each, ColumnCorrelation) for each in engine.correlations.values()]
+    found += [as_text(each) for each in engine.read_all(given[80:])]
+
+    assert any(alone)
+    assert found == expected_of(library, given, given[-1].time)
+
+
+@pytest.mark.parametrize("kind", ["windows", "timers", "mixed"])
+def test_a_table_of_events_is_read_by_all_rules_at_once(kind: str) -> None:
+    """Outputs in the order of events, then of the library; alarms before events of their time."""
+    library, given = library_of(3, kind, rules=40), events(4, 200)
+    types, until = library.checked.types, given[-1].time + 9000
+    table = table_of(given, types)
+    engine = BatchEngine(library.checked)
+    parts = [engine.push_batch(part) for part in (table.slice(0, 120), table.slice(120))]
+    parts.append(engine.finish(until))
+    found = [(row["id"], row["causes"]) for part in parts for row in part.to_pylist()]
+    run = library.start("reference")
+    made = [o for event in given for o in run.push(event)] + run.finish(until)
+
+    assert members_of(engine) > 20
+    assert found == [(o.id, o.extensions["causes"]) for o in made]
+
+
+def test_rules_of_one_shape_share_a_table() -> None:
+    """Windows and timers may be of different lengths, as long as those are ordered alike."""
+    windows = [
+        f"Found correlation R{n} (T a where n > {n}, U b) a ; b within {n + 1} s by k"
+        " { case true: push new Found { first = a.n }; }"
+        for n in range(5)
+    ]
+    timers = [
+        f"Noted ecl S{n} (T a where n > {n}, U b) by k"
+        f" {{ notify {{ do {{ sequential {{ a, timeout({n + 1} s) }} }} unless {{ b }} }} }}"
+        for n in range(5)
+    ]
+    engine = BatchEngine(ensue.parse(TYPES + "\n".join(windows + timers)).checked)
+
+    assert [len(group.members) for group in groups_of(engine)] == [5, 5]
+    assert [len(group.visited.tables.tables) for group in groups_of(engine)] == [1, 1]
+
+
+def test_lengths_of_timers_do_not_change_the_machine() -> None:
+    """Rules of one shape are built state by state alike, so they can share a table."""
+    shapes: dict[object, list[ensue.Library]] = {}
+    for seed in range(120):
+        random = Random(seed)
+        text = rule("R", Random(seed % 20), "timers", "by k")
+        text = text.replace("1 ms", f"{random.choice([1, 4])} ms").replace("5 ms", "7 ms")
+        library = ensue.parse(TYPES + text)
+        (correlation,) = library.checked.correlations
+        shapes.setdefault(shape_of(correlation), []).append(library)
+    shared = 0
+    for libraries in shapes.values():
+        built = set()
+        for library in libraries:
+            (correlation,) = library.checked.correlations
+            machine = plan(correlation).needed_machine
+            timers = RuleTimers(correlation, machine)
+            built.add(
+                (
+                    tuple(each.state for each in timers.timeouts),
+                    machine.initial,
+                    machine.atoms,
+                    tuple((each.enabling, each.clear, each.target) for each in machine.transitions),
+                )
+            )
+        shared += len(libraries) - 1
+        assert len(built) == 1
+    assert shared > 60
+
+
+def test_rules_that_feed_others_or_have_keys_of_their_own_run_alone() -> None:
+    text = (
+        "Found correlation A (T a, U b) a ; b by k { case true: push new Found { first = a.n }; }"
+        "Found correlation B (U a, T b) a ; b by k { case true: push new Found { first = a.n }; }"
+        "Found correlation C (V a, U b) a + b by k { case true: push new Found { first = a.n }; }"
+        "Found correlation D (V a, V b) a + b by a.k = b.k"
+        " { case true: push new Found { first = a.n }; }"
+    )
+    engine = BatchEngine(ensue.parse(TYPES + text).checked)
+    assert [list(group.members) for group in groups_of(engine)] == [["A", "B", "C"]]
+
+    feeding = "U correlation E (V a, V b) a + b by k { case true: push new U { n = a.n }; }"
+    engine = BatchEngine(ensue.parse(TYPES + text + feeding).checked)
+    assert not groups_of(engine)
+
+
+def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many keys there have been; what is held is put out as ever."""
+    monkeypatch.setattr(group_module, "SMALLEST_CLEARING", 20)
+    library = ensue.parse(
+        TYPES
+        + "Found correlation A (T a, U b) a ; b within 5 ms by k { case true: push new Found { }; }"
+        + "Found correlation B (U a, T b) a + b within 3 ms by k { case true: push new Found { }; }"
+    )
+    given = [
+        reading(f"e{n}.{m}", "TU"[m % 2], n * 1000, f"k{m // 3}", 1)
+        for n in range(60)
+        for m in range(10)
+    ]
+    engine = BatchEngine(library.checked)
+    found = [
+        as_text(output)
+        for n in range(60)
+        for output in engine.read_all(given[10 * n : 10 * n + 10])
+    ]
+    (group,) = groups_of(engine)
+
+    assert found == expected_of(library, given, given[-1].time)
+    assert group.remembered.recent_rows <= 60
+
+
+def test_rules_without_a_key_for_an_event_count_it() -> None:
+    library = ensue.parse(
+        TYPES
+        + "Found correlation A (T a, T b) a ; b within 1 s by k { case true: push new Found { }; }"
+        + "Found correlation B (U a, U b) a + b within 2 s by k { case true: push new Found { }; }"
+        + "Noted ecl C (V a) by k { repeat { notify { sequential { a, timeout(1 s) } } } }"
+    )
+    engine = BatchEngine(library.checked)
+    engine.read_all([reading(f"e{n}", "TUV"[n % 3], n, None, n) for n in range(9)])
+
+    assert members_of(engine) == 3
+    assert engine.counts.without_key == {"A": 9, "B": 3, "C": 3}
+
+
+def test_a_rule_with_a_bound_timer_is_joined_by_one_that_asks_for_its_time() -> None:
+    """A rule that was alone until then has not kept the time of the firing."""
+    asking = [
+        f"When correlation R{n} (T a, every 2 ms t) t ; a by k"
+        f" {{ case true: push new When {{ {asked} }}; }}"
+        for n, asked in enumerate(["n = a.n", "at = t.time", "at = t.time, n = a.n"])
+    ]
+    made: list[list[Event]] = []
+    for engine in ("batch", "reference"):
+        run = ensue.parse(TYPES + asking[0]).start(engine)
+        found: list[Event] = []
+        for n in range(9):
+            # Now and then a timer has fired just before a rule is added.
+            found += run.advance(n * 1500 - 100) if n else []
+            if n == 2:
+                run.add(asking[1])
+            if n == 6:
+                run.add(asking[2])
+            found += run.push(reading(f"e{n}", "T", n * 1500, "x", n))
+        made.append(found)
+
+    assert made[0] == made[1]
+    assert {each.extensions["correlation"] for each in made[0]} == {"R0", "R1", "R2"}
+
+
+def test_the_next_due_time_is_that_of_the_first_alarm_of_any_rule() -> None:
+    text = "\n".join(
+        f"Noted ecl R{n} (T a where n = {n}, U b) by k"
+        f" {{ notify {{ sequential {{ a, timeout({9 - n} s) }} }} }}"
+        for n in range(5)
+    )
+    engine = BatchEngine(ensue.parse(TYPES + text).checked)
+    assert engine.next_due() is None
+    engine.read_all([reading("0", "U", -5, "y", 7)])
+    assert engine.next_due() is None
+    engine.read_all([reading("1", "T", 0, "x", 1)])
+    assert engine.next_due() == 8_000_000
+    engine.read_all([reading("2", "T", 1_000_000, "x", 4)])
+    assert engine.next_due() == 6_000_000
+    assert len(engine.advance(7_000_000)) == 1
+    assert engine.next_due() == 8_000_000
+
+
+@pytest.mark.parametrize("seed", [60, 61])
+def test_a_timer_that_is_stopped_is_not_the_next_one_due(seed: int) -> None:
+    """After any event, one at a time."""
+    library = library_of(seed, "timers")
+    run, judge = library.start("batch"), library.start("reference")
+    for event in events(seed, 60):
+        assert run.push(event) == judge.push(event)
+        assert run.next_due() == judge.next_due()

@@ -1,0 +1,1 @@
+"""Rules that relate several events: a second, independent reading of their definitions."""
