@@ -28,6 +28,7 @@ from ensue.events.columns import Layout as RowLayout
 from ensue.lang.diagnostics import did_you_mean
 from ensue.spark.sql.instants import instant_of_local, instant_of_number, instant_of_text
 from ensue.spark.worker.event_rows import DEFAULT_SOURCE, NO_TIMES, ROW, Times
+from ensue.spark.worker.json_rows import JSON_OPTIONS
 
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _REALS = (st.FloatType, st.DoubleType)
@@ -80,6 +81,10 @@ class DataFrameLayout:
             if name not in self.left_out
         ]
         return sf.struct(*columns).alias(ROW)
+
+    def row_as_json(self) -> Column:
+        """`row` as text from which `worker.json_rows` gets back every value exactly."""
+        return sf.to_json(self.row(), JSON_OPTIONS)
 
     def _data_column(self) -> Column:
         data = sf.col(_quoted(dict(self.renamed)[DATA_COLUMN]))

@@ -6,8 +6,9 @@ every bucket gets the times of the partition as runs, also a bucket without even
 buckets have the one clock of the stream. `bucket` decides which events are late or too far ahead,
 since it has the state of the earlier micro-batches.
 
-Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, and its
-bucket. With `events`, rows become events here, where SQL cannot read them exactly.
+Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, its bucket,
+and which of several rules want it. With `events`, rows become events here, where SQL cannot read
+them exactly. In both forms the events that each rule wants are counted here.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ensue.spark.worker.event_rows import (
     rejected_records,
     write_event,
 )
+from ensue.spark.worker.json_rows import rows_of_json
 from ensue.spark.worker.routing import EventRouter
 
 TIME = "ensue_time"
@@ -52,11 +54,14 @@ EXTRAS = (TIME, REPORTS, ARRIVAL)
 CLOCK_PART = -1
 """The part of a row that has the times of a partition in place of events."""
 
+RULES_A_MASK = 63
+"""How many rules have their bits in one column of 64-bit integers."""
 CHUNK_BYTES = 32 * 2**20
 """How much of a partition is collected before it is packed into chunks."""
 EVENTS_AT_ONCE = 1 << 16
 TICK = -2
 """The `part` of a row without a chunk whose `latest` is a time of the wall clock."""
+_INSTANT = pa.timestamp("us", "UTC")
 _Row = tuple[int, int, bool, int, bytes]
 """A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
 
@@ -77,7 +82,8 @@ class StreamTask(NamedTuple):
     """A library over a stream for a worker, as plain data.
 
     `form` is `columns` or `events`. In columns, `names` are the names of the shuffled columns, and
-    `shuffled` has for each group the numbers of its columns, and its null attributes. `of_records`:
+    `shuffled` has for each group the numbers of its columns, and its null attributes; `row_type` is
+    an Arrow schema whose one field is a row of the DataFrame. `of_records`:
     what is rejected is told as a record of a topic. `idle` is after how many microseconds without
     events the clock goes on. `key` signs states. `rows_held` is how many rows Spark holds back
     before it sends them on.
@@ -90,6 +96,7 @@ class StreamTask(NamedTuple):
     form: str
     names: tuple[str, ...] = ()
     shuffled: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = ()
+    row_type: bytes = b""
     has_arrival: bool = False
     with_event: bool = False
     max_jump: float = UNBOUNDED
@@ -111,6 +118,28 @@ def _routers(library: str, selected: tuple[str, ...]) -> tuple[EventRouter, ...]
     """A router for each group, kept with its compiled routines for later micro-batches."""
     plan, groups = planned(library, selected)
     return tuple(EventRouter(plan, each.group, keep_unkeyed=False) for each in groups)
+
+
+# --- the columns that SQL computes --------------------------------------------------------------
+
+
+def bucket_column(group: StreamGroup) -> str:
+    """The bucket of a row that the group wants, and null in other rows."""
+    return f"bucket_{group.group.number}"
+
+
+def mask_columns(group: StreamGroup) -> list[str]:
+    """Bits of the rules that want a row. A group of one rule has none: its bucket says it all."""
+    rules = len(group.group.rules)
+    count = 0 if rules == 1 else -(-rules // RULES_A_MASK)
+    return [f"rules_{group.group.number}_{part}" for part in range(count)]
+
+
+def value_column(number: int) -> str:
+    return f"value_{number}"
+
+
+# --- chunks -------------------------------------------------------------------------------------
 
 
 def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
@@ -237,54 +266,71 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
 def pack_columns(
     given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a time, a bucket (or null) for each group, the shuffled columns, and rejected rows.
-
-    The last column is a list with the rejected row, and empty in rows that are events.
-    """
+    """Rows of a time, a bucket (or null) and masks for each group, values, and JSON if rejected."""
     task = StreamTask(*given)
     packer = _Packer(task)
+    measures = Measures()
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        yield from packer.reject(_rejected_in(task, batch.column(batch.num_columns - 1)))
+        yield from packer.reject(_rejected_in(task, batch.column(REJECTED)))
         if batch.num_rows:
             held.append(batch)
             size += batch.nbytes
-            packer.observe_times(batch.column(0))
+            packer.observe_times(batch.column(TIME))
         if size > CHUNK_BYTES:
-            yield from _packed(packer, task, pa.Table.from_batches(held))
+            yield from _packed(packer, task, pa.Table.from_batches(held), measures)
             held, size = [], 0
     if held:
-        yield from _packed(packer, task, pa.Table.from_batches(held))
+        yield from _packed(packer, task, pa.Table.from_batches(held), measures)
+    yield from packer.measured(measures)
     yield from packer.clock_rows()
 
 
 def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
     """The problems of rows that SQL has rejected."""
-    rows = column.flatten()
-    if not len(rows):
+    texts = column.drop_null().to_pylist()
+    if not texts:
         return []
+    row_type = pa.ipc.read_schema(pa.py_buffer(task.row_type)).field(ROW).type
+    rows = rows_of_json(texts, row_type)
     types = planned(task.library, task.selected)[0].library.types
     return rejected_records(pa.RecordBatch.from_arrays([rows], [ROW]), types, task.times)
 
 
-def _packed(packer: _Packer, task: StreamTask, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    first_bucket = 2 if task.has_arrival else 1
-    first_column = first_bucket + len(packer.groups)
+def _packed(
+    packer: _Packer, task: StreamTask, table: pa.Table, measures: Measures
+) -> Iterator[pa.RecordBatch]:
     claimed = np.zeros(len(table), np.bool_)
-    for number, group in enumerate(packer.groups):
-        buckets = table.column(first_bucket + number).fill_null(-1).to_numpy()
+    times = table.column(TIME)
+    for group, (columns, _) in zip(packer.groups, task.shuffled, strict=True):
+        buckets = table.column(bucket_column(group)).fill_null(-1).to_numpy()
         rows = np.flatnonzero(buckets >= 0)
         if not len(rows):
             continue
-        columns, _ = task.shuffled[number]
-        kept = {TIME: table.column(0), REPORTS: pa.array(~claimed)}
+        _count_read(group, table, measures)
+        kept = {TIME: times, REPORTS: pa.array(~claimed), "time": times.cast(_INSTANT)}
         if task.has_arrival:
-            kept[ARRIVAL] = table.column(1)
-        kept |= {task.names[each]: table.column(first_column + each) for each in columns}
+            kept[ARRIVAL] = table.column(ARRIVAL)
+        kept |= {task.names[each]: table.column(value_column(each)) for each in columns}
         claimed = claimed.copy()
         claimed[rows] = True
         yield from packer.pack(group, buckets[rows], rows, pa.Table.from_pydict(kept))
+
+
+def _count_read(group: StreamGroup, table: pa.Table, measures: Measures) -> None:
+    """Count the rows that each rule of a group wants, once for each combination of rules."""
+    names = [rule.name for rule in group.group.rules]
+    masks = mask_columns(group)
+    if not masks:
+        times = table.column(TIME).filter(table.column(bucket_column(group)).is_valid())
+        measures.count_read(names, pc.max(times).as_py(), len(times))
+        return
+    wanted = table.select([TIME, *masks]).group_by(masks)
+    for found in wanted.aggregate([(TIME, "count"), (TIME, "max")]).to_pylist():
+        bits = [(found[mask] or 0) >> bit & 1 for mask in masks for bit in range(RULES_A_MASK)]
+        chosen = [name for name, bit in zip(names, bits, strict=False) if bit]
+        measures.count_read(chosen, found[f"{TIME}_max"], found[f"{TIME}_count"])
 
 
 # --- rows that become events --------------------------------------------------------------------

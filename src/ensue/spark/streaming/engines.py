@@ -110,7 +110,7 @@ class GroupContext:
         events = [read_event(each, types) for each in waiting.column(PAYLOAD).to_pylist()]
         table = table_of(events, types)
         columns, _ = self.task.shuffled[self.group.number]
-        for name in (self.task.names[each] for each in columns):
+        for name in ("time", *(self.task.names[each] for each in columns)):
             if name in table.schema.names:
                 extras = extras.append_column(name, table.column(name))
         return extras

@@ -2,13 +2,13 @@
 
 In come Spark's progress reports; out go `Figures`: events read, late events, rejected rows,
 outputs, the size of the state and the lag, in all and by rule. `FiguresListener` passes them to a
-function as Spark reports them; `figures_of` takes them from one report. Spark measures what SQL
-reads; the figures that only workers know come from `measures`.
+function as Spark reports them; `figures_of` takes them from one report. Workers count what they
+read and put out (`measures`): aggregates that Spark observes would cost time at every row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,11 +17,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from ensue.spark.streaming.measures import Measures, read_measures
+from ensue.spark.streaming.measures import read_measures
 
-OBSERVED_INPUT = "ensue_input"
 OBSERVED_MEASURES = "ensue_measures"
-_LATEST, _MEASURES, _READ, _REACHED = "latest", "measures", "read ", "reached "
+_MEASURES = "measures"
 
 
 @dataclass(frozen=True)
@@ -79,15 +78,6 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def observed_input(time_micros: Column, wanted: Sequence[tuple[str, Column]] = ()) -> list[Column]:
-    """Measures of the input rows; `wanted` has for each rule the condition on its rows."""
-    measured = [sf.max(time_micros).alias(_LATEST)]
-    for rule, column in wanted:
-        measured.append(sf.count_if(column).alias(f"{_READ}{rule}"))
-        measured.append(sf.max(sf.when(column, time_micros)).alias(f"{_REACHED}{rule}"))
-    return measured
-
-
 def observed_measures(measures: Column) -> list[Column]:
     """Measures from workers: one text for each bucket, and no work for each output."""
     return [sf.collect_list(measures).alias(_MEASURES)]
@@ -95,11 +85,8 @@ def observed_measures(measures: Column) -> list[Column]:
 
 def figures_of(progress: Any) -> Figures:
     """The figures in a progress report of a query or a listener."""
-    told = _observed(progress, OBSERVED_MEASURES)
-    measures = read_measures(told.get(_MEASURES) or [])
-    read = _observed(progress, OBSERVED_INPUT)
-    _add_read(measures, read)
-    latest = measures.latest if measures.latest is not None else read.get(_LATEST)
+    observed = progress.observedMetrics.get(OBSERVED_MEASURES)
+    measures = read_measures([] if observed is None else observed[_MEASURES] or [])
     at = datetime.fromisoformat(progress.timestamp)
     operators = progress.stateOperators
     rules = {
@@ -122,24 +109,10 @@ def figures_of(progress: Any) -> Figures:
         rules=rules,
         state_bytes=sum(each.memoryUsedBytes for each in operators),
         buckets=sum(each.numRowsTotal for each in operators),
-        latest=_instant(latest),
-        lag_seconds=_behind(latest, at),
+        latest=_instant(measures.latest),
+        lag_seconds=_behind(measures.latest, at),
         seconds=progress.batchDuration / 1000,
     )
-
-
-def _observed(progress: Any, name: str) -> dict[str, Any]:
-    row = progress.observedMetrics.get(name)
-    return row.asDict() if row is not None else {}
-
-
-def _add_read(measures: Measures, read: Mapping[str, Any]) -> None:
-    for name, value in read.items():
-        if name.startswith(_READ):
-            rule = measures.rule(name.removeprefix(_READ))
-            rule.read += value or 0
-        elif name.startswith(_REACHED):
-            measures.rule(name.removeprefix(_REACHED)).latest = value
 
 
 def _instant(micros: int | None) -> datetime | None:

@@ -20,6 +20,7 @@ from datetime import timedelta
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from ensue.engine.timing.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
@@ -35,6 +36,7 @@ from ensue.spark.sql.conformance import (
 )
 from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, attribute_names, mapped_events
+from ensue.spark.sql.operators import balanced
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of, wanted_by_rule
 from ensue.spark.sql.values import NotInSqlError
 from ensue.spark.streaming.bucket import (
@@ -51,18 +53,18 @@ from ensue.spark.streaming.bucket import (
 from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import (
     CHUNK_DDL,
+    REJECTED,
+    RULES_A_MASK,
     TIME,
     StreamTask,
+    bucket_column,
+    mask_columns,
     pack_columns,
     pack_events,
     pack_ticks,
+    value_column,
 )
-from ensue.spark.streaming.figures import (
-    OBSERVED_INPUT,
-    OBSERVED_MEASURES,
-    observed_input,
-    observed_measures,
-)
+from ensue.spark.streaming.figures import OBSERVED_MEASURES, observed_measures
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
@@ -280,12 +282,14 @@ class StreamJob:
             rows_held=rows_held(events),
         )
         if not python_reasons:
-            names = tuple(dict.fromkeys(name for each in scans for name, _ in each.shuffled))
+            # The time comes in microseconds, and need not come twice.
+            needed = [[name for name, _ in each.shuffled if name != "time"] for each in scans]
+            names = tuple(dict.fromkeys(name for each in needed for name in each))
             shuffled = tuple(
-                (tuple(names.index(name) for name, _ in each.shuffled), each.nulls)
-                for each in scans
+                (tuple(map(names.index, own)), scan.nulls)
+                for own, scan in zip(needed, scans, strict=True)
             )
-            task = task._replace(names=names, shuffled=shuffled)
+            task = task._replace(names=names, shuffled=shuffled, row_type=_row_type(events, layout))
         return cls(
             events,
             layout,
@@ -321,33 +325,28 @@ class StreamJob:
         fits = conforms(self.layout, types)
         time = sf.when(fits, self.layout.time).alias(TIME)
         buckets = [
-            sf.when(scan.wanted, self._bucket(group, scan)).alias(f"b{number}")
-            for number, (group, scan) in enumerate(zip(self.groups, self.scans, strict=True))
+            sf.when(scan.wanted, self._bucket(group, scan)).alias(bucket_column(group))
+            for group, scan in zip(self.groups, self.scans, strict=True)
         ]
+        masks = [mask for group in self.groups for mask in self._masks(group, fits)]
         found = {name: column for each in self.scans for name, column in each.shuffled}
-        columns = [found[name].alias(f"c{number}") for number, name in enumerate(self.task.names)]
-        # A list takes no room in rows that are events; a struct would. It is empty and not null: at
-        # every row, Spark works out the size of the batch so far, and goes back over all null lists
-        # before it, which took most of the time of a stream.
-        rejected = sf.when(~fits, sf.array(self.layout.row())).otherwise(sf.array())
-        rejected = rejected.alias("rejected")
-        kept = [time, *self._arrival(), *buckets, *columns, rejected]
-        return self._observed(kept, fits)
+        columns = [
+            found[name].alias(value_column(number)) for number, name in enumerate(self.task.names)
+        ]
+        # As text: at every row Spark works out the size of the batch so far, field by field.
+        rejected = sf.when(~fits, self.layout.row_as_json()).alias(REJECTED)
+        return self.events.select(time, *self._arrival(), *buckets, *masks, *columns, rejected)
 
-    def _observed(self, kept: Sequence[Column], fits: Column) -> DataFrame:
-        """The columns, with counts of the rows that each rule wants observed by Spark."""
-        types = self.plan.library.types
-        wanted = {
-            name: sf.when(fits, column)
-            for each in self.groups
-            for name, column in wanted_by_rule(each.group, self.layout, types).items()
-        }
-        # The conditions are computed in the same pass, and dropped after counting.
-        asked = {name: f"ensue_wanted_{number}" for number, name in enumerate(wanted)}
-        rows = self.events.select(*kept, *(wanted[name].alias(asked[name]) for name in wanted))
-        counted = [(name, sf.col(column)) for name, column in asked.items()]
-        rows = rows.observe(OBSERVED_INPUT, *observed_input(sf.col(TIME), counted))
-        return rows.drop(*asked.values())
+    def _masks(self, group: StreamGroup, fits: Column) -> Iterator[Column]:
+        """Which rules of a group want a row, by bits, where the group has several rules."""
+        wanted = wanted_by_rule(group.group, self.layout, self.plan.library.types)
+        conditions = [wanted[rule.name] for rule in group.group.rules]
+        for number, name in enumerate(mask_columns(group)):
+            own = conditions[number * RULES_A_MASK : (number + 1) * RULES_A_MASK]
+            bits = [
+                each.eqNullSafe(True).cast("bigint") * (1 << bit) for bit, each in enumerate(own)
+            ]
+            yield sf.when(fits, balanced(bits, Column.bitwiseOR, False)).alias(name)
 
     def _bucket(self, group: StreamGroup, scan: Scan) -> Column:
         if not group.is_keyed:
@@ -360,6 +359,12 @@ class StreamJob:
         if self.arrival is None:
             return []
         return [sf.col(f"`{self.arrival}`").cast("bigint").alias(ARRIVAL)]
+
+
+def _row_type(events: DataFrame, layout: DataFrameLayout) -> bytes:
+    """The Arrow type of a row, as bytes for `StreamTask`."""
+    rows = events.select(layout.row()).schema
+    return bytes(to_arrow_schema(rows, timezone="UTC").serialize())
 
 
 def _fed_rules(plan: Plan) -> list[str]:

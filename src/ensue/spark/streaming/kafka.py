@@ -29,16 +29,7 @@ from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import KIND, LEFT_OUT, REJECTED_KIND
 from ensue.spark.streaming.checkpoint.signing import checked_key
-from ensue.spark.streaming.chunks import (
-    CHUNK_DDL,
-    StreamTask,
-    pack_read,
-    planned,
-)
-from ensue.spark.streaming.figures import (
-    OBSERVED_INPUT,
-    observed_input,
-)
+from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, planned
 from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
 from ensue.spark.worker.remote_call import for_workers
 
@@ -87,7 +78,6 @@ def correlate_kafka(
         rows_held=rows_held(records),
     )
     packed = records.select(*COLUMNS).mapInArrow(for_workers(pack_records, task), CHUNK_DDL)
-    packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
     return bucket_outputs(packed, task, output_columns(plan, with_event=whole_events))
 
 

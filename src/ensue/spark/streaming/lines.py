@@ -35,7 +35,6 @@ from ensue.spark.plan import plan_of
 from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, planned
 from ensue.spark.streaming.config import Source
-from ensue.spark.streaming.figures import OBSERVED_INPUT, observed_input
 from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
 from ensue.spark.worker.files.line_places import name_of, plain_path
 from ensue.spark.worker.remote_call import for_workers
@@ -122,7 +121,6 @@ def correlate_lines(
         mapping.timezone,
     )
     packed = lines.mapInArrow(for_workers(pack_files, task), CHUNK_DDL)
-    packed = packed.observe(OBSERVED_INPUT, *observed_input(sf.col("latest")))
     return bucket_outputs(packed, stream, output_columns(plan, with_event=options.whole_events))
 
 
