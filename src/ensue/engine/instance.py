@@ -44,9 +44,9 @@ class Instance(ABC):
             else NO_TIMERS
         )
 
-    @abstractmethod
-    def start(self, first: Reading) -> list[Event]:
+    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
         """Run the statements before the first `case`, before any event is read."""
+        return []
 
     @abstractmethod
     def read(self, reading: Reading) -> list[Event]:

@@ -17,13 +17,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import FilterFacts, TabledFilter, WindowedFilter
-from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.filters import FilterRunner, TabledFilter, WindowedFilter
 from ensue.engine.core.instances.rules import FastKey, Rule, Runner
-from ensue.engine.core.relating.linked import LinkedFilter
+from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.core.saved_machines import PlainMachine
-from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.errors import SnapshotError
@@ -146,7 +144,7 @@ def _active(instance: Runner, now: int | None) -> Iterable[int]:
     if isinstance(instance, WindowedFilter):
         oldest = -NOW if now is None else now - (instance.stepper.machine.window or 0)
         return [state for state, start in instance.active.items() if start >= oldest]
-    if isinstance(instance, FilterInstance | LinkedFilter):
+    if isinstance(instance, FilterInstance | ChainFilter):
         return ()
     return instance.row.active
 
@@ -158,7 +156,7 @@ def _save_places(
         return []
     facts = instance.facts
     saved: list[SavedPlace] = []
-    for place, noted in enumerate(instance.places[: facts.place_count]):
+    for place, noted in enumerate(instance.bound()[: facts.place_count]):
         if noted is None or facts.bound_states[place] not in active:
             continue
         number, what = noted
@@ -171,10 +169,7 @@ def _save_places(
 
 
 def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> SavedExtra:
-    if isinstance(instance, FilterInstance):
-        outputs: Outputs | None = instance.outputs
-    else:
-        outputs = instance.made_outputs
+    outputs = instance.made_outputs
     if outputs is not None and (outputs.time is None or (now is not None and outputs.time < now)):
         outputs = None
     starts = None
@@ -194,7 +189,7 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
 
 
 def _branches(instance: Runner, now: int | None) -> list[SavedBranch] | None:
-    if isinstance(instance, LinkedFilter):
+    if isinstance(instance, ChainFilter):
         return [
             SavedBranch(_save_readings(each.readings(now)), [], {}, each.tallies())
             for each in instance.branches()
@@ -256,7 +251,7 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
             instance.outputs.time = extra.outputs_at
             instance.outputs.made = dict(extra.outputs_made)
         match instance:
-            case LinkedFilter():
+            case ChainFilter():
                 _restore_linked(instance, extra.branches or [])
             case FilterInstance():
                 _restore_memory(instance, extra.branches or [])
@@ -268,10 +263,10 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
                     state: NOW if start is None else start
                     for state, start in zip(active, starts, strict=True)
                 }
-                _restore_places(instance.facts, instance.places, places, active)
+                _restore_places(instance, places, active)
             case TabledFilter():
                 instance.row = instance.rows.row_of(active)
-                _restore_places(instance.facts, instance.places, places, active)
+                _restore_places(instance, places, active)
             case EclRunner():
                 instance.row = instance.rows.row_of(active)
                 if not extra.timeouts.keys() <= set(active):
@@ -279,21 +274,21 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
                 instance.timeouts = dict(extra.timeouts)
 
 
-def _restore_places(
-    facts: FilterFacts, places: list[Noted | None], saved: list[SavedPlace], active: list[int]
-) -> None:
+def _restore_places(instance: FilterRunner, saved: list[SavedPlace], active: list[int]) -> None:
+    facts = instance.facts
     for place, number, what in saved:
         if not 0 <= place < facts.place_count:
             raise damaged(f"`{facts.correlation.name}` has no place {place}")
         match what:
             case SavedEvent():
-                places[place] = (number, restore_event(what))
+                instance.bind(place, (number, restore_event(what)))
             case str():
-                places[place] = (number, Event(what, "", "", 0))
+                instance.bind(place, (number, Event(what, "", "", 0)))
             case int():
-                places[place] = (number, what)
+                instance.bind(place, (number, what))
+    bound = instance.bound()
     for place, state in facts.bound_states.items():
-        if state in active and places[place] is None:
+        if state in active and bound[place] is None:
             raise damaged(f"`{facts.correlation.name}` has lost what it has bound")
 
 
@@ -308,7 +303,7 @@ def _restore_memory(instance: FilterInstance, saved: list[SavedBranch]) -> None:
         branch.restore(_restore_readings(state), set(state.aborted), dict(state.revived))
 
 
-def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
+def _restore_linked(instance: ChainFilter, saved: list[SavedBranch]) -> None:
     branches = instance.branches()
     if len(saved) != len(branches):
         raise damaged("a rule has other branches")
@@ -318,7 +313,7 @@ def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
             raise damaged("a rule has other ports")
         readings = _restore_readings(state)
         try:
-            branch.take_up(readings, state.tallies)
+            branch.restore(readings, state.tallies)
         except ValueError:
             raise damaged("a rule has other aggregates") from None
 

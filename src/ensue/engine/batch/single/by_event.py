@@ -22,7 +22,7 @@ from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.paths import Path
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
-from ensue.engine.core.relating.linked import LinkedFilter
+from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.saved_machines import PlainMachine, from_plain, to_plain
 from ensue.engine.core.saved_rules import SavedRule, last_read_in, restore_rule, save_rule
 from ensue.engine.counts import Counts
@@ -153,7 +153,7 @@ class EventCorrelation:
                 instance = self._rule.begin(fast_key(key), reading.time)
                 made += instance.start(reading)
             instance.last_read = next(self._readings)
-            if isinstance(instance, LinkedFilter):
+            if isinstance(instance, ChainFilter):
                 mask = instance.facts.mask_of(reading.ports)
                 made += instance.step(mask, reading.time, (instance.last_read, event))
             else:

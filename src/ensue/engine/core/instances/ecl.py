@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ensue.engine.core.instances.firing import Noted
-from ensue.engine.core.instances.keys import FastKey, KeyInstance, SharedFacts, whole_key
+from ensue.engine.core.instances.keys import FastKey, KeyInstance, MachineFacts
 from ensue.engine.core.instances.rows import Row, RowMove, RowTable
 from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import TIMER, Outputs
@@ -24,18 +24,12 @@ from ensue.machine.model import Emit, Machine, State
 _NO_TIMEOUTS: dict[State, int] = {}
 
 
-class EclFacts(SharedFacts):
+class EclFacts(MachineFacts):
     """What all instances of an ECL correlation share."""
 
     def __init__(self, correlation: EclCorrelation, machine: Machine, types: TypeSystem) -> None:
-        self.correlation = correlation
-        self.machine = machine
-        self.types = types
+        super().__init__(correlation, machine, types)
         self.key_places = key_places(correlation.clauses.by)
-
-    def outputs(self, key: FastKey) -> Outputs:
-        keyed = bool(self.correlation.clauses.by)
-        return Outputs(self.correlation.name, whole_key(key), keyed, self.types)
 
 
 class EclRunner(KeyInstance):
@@ -60,9 +54,6 @@ class EclRunner(KeyInstance):
             if rows.first_timers
             else _NO_TIMEOUTS
         )
-
-    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
-        return []
 
     def read(self, reading: Reading) -> list[Event]:
         noted = (0, reading.time if reading.event is None else reading.event)

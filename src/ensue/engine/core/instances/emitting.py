@@ -4,8 +4,7 @@ In comes a `Recipe`: the statements that run when a branch fires with certain la
 numbers instead of names. Out go functions that put the events together: `compile_single` for one
 rule, `compile_for_cells` for the many rules in cells that fire at one event. Both hold the same
 text, and their events are equal, byte for byte, to those of `ensue.engine.outputs`. Values that are
-no plain attributes or constants are computed by `value_for`. A rule with timers that runs by itself
-has no recipe: `recipe_of` returns None.
+no plain attributes or constants are computed by `value_for`.
 
 Names of attributes and constants are handed over as values; no text of a user is read as Python.
 
@@ -167,14 +166,10 @@ def statements_with(correlation: FilterCorrelation, labels: frozenset[str]) -> l
 
 def recipe_of(
     correlation: FilterCorrelation, types: TypeSystem, fired: Fired, ports: Mapping[int, str]
-) -> Recipe | None:
-    """What a branch that fires so puts out, or None where the clock may fire or labels change."""
-    if any(isinstance(port, TimerPort) for port in correlation.ports):
-        return None
+) -> Recipe:
+    """The recipe of a branch that fires, in a rule whose statements change no labels."""
     bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
     statements = statements_with(correlation, fired.labels)
-    if not all(isinstance(each, PushPort | PushNew) for each in statements):
-        return None
     labels = ",".join(sorted(fired.labels))
     return recipe_for(correlation, types, labels, bound, statements)
 

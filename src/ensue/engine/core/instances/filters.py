@@ -10,15 +10,21 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ensue.engine.core.instances.filter_facts import FilterFacts
-from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.core.instances.firing import (
+    Noted,
+    bound_events,
+    in_order,
+    reading_of,
+    trigger_of,
+)
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
 from ensue.engine.core.instances.rows import (
     ATTRIBUTES,
-    PlaceList,
     Row,
     RowMove,
     RowTable,
     all_places,
+    binding,
 )
 from ensue.engine.core.instances.windows import NEVER, HeldStarts, PlacesAndStarts, WindowSteps
 from ensue.engine.instance import ENDLESS
@@ -50,14 +56,12 @@ class FilterRunner(KeyInstance):
         self.facts: FilterFacts = facts
         self._changed = False
 
-    @property
     @abstractmethod
-    def places(self) -> list[Noted | None]:
-        """The event that is bound in each place, or None."""
-
     def bound(self) -> Sequence[Noted | None]:
-        """The bindings, read-only; they may hold more than places."""
-        return self.places
+        """The event that is bound in each place, or None; items behind the places mean nothing."""
+
+    @abstractmethod
+    def bind(self, place: int, noted: Noted) -> None: ...
 
     @abstractmethod
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
@@ -142,12 +146,11 @@ class TabledFilter(FilterRunner):
         others = facts.place_count - len(ATTRIBUTES)
         self.more: list[Noted | None] | None = [None] * others if others > 0 else None
 
-    @property
-    def places(self) -> list[Noted | None]:
-        return PlaceList(self, self.facts.place_count)
-
     def bound(self) -> Sequence[Noted | None]:
         return all_places(self)
+
+    def bind(self, place: int, noted: Noted) -> None:
+        binding((place,))(self, noted)
 
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         row = self.row
@@ -158,23 +161,20 @@ class TabledFilter(FilterRunner):
         if not step.effects:
             return []
         facts = self.facts
-        speak = facts.speaks.get(step)
-        if speak is not None:
-            said = self._said
-            outputs = said if said.__class__ is Outputs else self.outputs
-            # Where a clock may speak, or labels change, nothing is written out.
-            return speak(outputs, self, time, noted[1].id)  # type: ignore[union-attr]
+        emit = facts.emit_of.get(step)
+        if emit is not None:
+            held = self._outputs_or_key
+            outputs = held if held.__class__ is Outputs else self.outputs
+            # A rule with timers has no such function, so that this is an event.
+            return emit(outputs, self, time, noted[1].id)  # type: ignore[union-attr]
         if self._timers:
             self.triggered(time)
         if not facts.changes_labels and row.is_kept:
-            event_id = noted[1].id if isinstance(noted[1], Event) else None
-            firings = facts.firings(step)
-            if len(firings) == 1:
-                return firings[0].run(self.outputs, self, time, event_id)
+            trigger = trigger_of(noted)
             return [
                 output
-                for firing in firings
-                for output in firing.run(self.outputs, self, time, event_id)
+                for emit in facts.firings(step)
+                for output in emit(self.outputs, self, time, trigger)
             ]
         made: list[Event] = []
         while step.effects:
@@ -226,6 +226,12 @@ class WindowedFilter(FilterRunner):
         self.row = NO_MOVES
         self.active: Starts = stepper.begin()[0]
 
+    def bound(self) -> Sequence[Noted | None]:
+        return self.places
+
+    def bind(self, place: int, noted: Noted) -> None:
+        self.places[place] = noted
+
     def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
         atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
         effects = self.stepper.take(self.active, atoms, now=time).effects
@@ -261,11 +267,13 @@ class WindowedFilter(FilterRunner):
         return state in self.active
 
     def switch(self, kind: str, label: str) -> None:
+        active = self.active
         switch = self.facts.switches[kind, label]
-        if switch.requires in self.active:
+        if switch.requires in active:
             for state in switch.clear:
-                self.active.pop(state, None)
-            self.active.update(dict.fromkeys(switch.target, NOW))
+                active.pop(state, None)
+            active.update(dict.fromkeys(switch.target, NOW))
+            self.active = active
 
     def is_idle(self, now: int) -> bool:
         """Whether all that it holds beyond its start has left the window for good.
@@ -329,9 +337,9 @@ class QuickWindow(WindowedFilter):
         facts = self.facts
         made: list[Event] = []
         if not facts.changes_labels:
-            event_id = noted[1].id if isinstance(noted[1], Event) else None
+            trigger = trigger_of(noted)
             for each in fired:
-                made += facts.firing(steps, each).run(self.outputs, self.places, time, event_id)
+                made += facts.firing(steps, each)(self.outputs, self.places, time, trigger)
             return made
         while fired is not None:
             effects = [steps.fired(branch, counting) for branch, counting in fired]
@@ -342,15 +350,6 @@ class QuickWindow(WindowedFilter):
             if fired is not None:
                 self.triggered(time)
         return made
-
-    def switch(self, kind: str, label: str) -> None:
-        active = self.active
-        switch = self.facts.switches[kind, label]
-        if switch.requires in active:
-            for state in switch.clear:
-                active.pop(state, None)
-            active.update(dict.fromkeys(switch.target, NOW))
-            self.active = active
 
     def is_idle(self, now: int) -> bool:
         oldest = now - self.steps.window

@@ -10,7 +10,7 @@ is made, used and forgotten.
 The first places of a key are attributes of its instance, and only the others, which few rules have,
 are in a list: a list for each key would be two more pieces of memory, and with thousands of keys
 each of them is far away when an event comes. `binding` makes the function that binds an event in
-places, `place_text` the text that reads one.
+places, `place_in_attributes` the text that reads one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
-from ensue.engine.core.instances.firing import Access, ConstantName, Noted
+from ensue.engine.core.instances.firing import ConstantName, Noted
 from ensue.engine.core.instances.windows import WindowSteps
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
@@ -45,8 +45,8 @@ class HoldsPlaces(Protocol):
     more: list[Noted | None] | None
 
 
-def place_text(place: int, constant: ConstantName) -> str:
-    """A place of the variable `held`."""
+def place_in_attributes(place: int, constant: ConstantName) -> str:
+    """The expression for a place, where `held` is an instance (`firing.PlaceText`)."""
     if place < len(ATTRIBUTES):
         return f"held.{ATTRIBUTES[place]}"
     return f"held.more[{constant(place - len(ATTRIBUTES))}]"
@@ -86,30 +86,9 @@ def all_places(held: HoldsPlaces) -> list[Noted | None]:
     return few if held.more is None else few + held.more
 
 
-IN_ATTRIBUTES = Access(place_text, all_places)
-
-
-class PlaceList(list["Noted | None"]):
-    """The places of an instance as a list: what is set in it is set there, too."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, held: HoldsPlaces, count: int) -> None:
-        list.__init__(self, all_places(held))
-        del self[count:]
-        self._held = held
-
-    def __setitem__(self, place: Any, noted: Any) -> None:
-        assert isinstance(place, int), "places are bound one by one"
-        list.__setitem__(self, place, noted)
-        if place < len(ATTRIBUTES):
-            setattr(self._held, ATTRIBUTES[place], noted)
-        elif self._held.more is not None:
-            self._held.more[place - len(ATTRIBUTES)] = noted
-
-
-Speaking = tuple[LabelExpression, ...]
-"""The conditions of the cases that have statements, of a rule in which nothing else counts."""
+OutputConditions = tuple[LabelExpression, ...]
+"""The conditions of the cases that have statements: a firing for whose labels none of them holds
+has no outputs."""
 
 
 class RowMove:
@@ -167,10 +146,10 @@ class RowTable:
     """The rows of one machine; a row is worked out when an event first reaches it."""
 
     def __init__(
-        self, machine: Machine, limits: MachineLimits, speaking: Speaking | None = None
+        self, machine: Machine, limits: MachineLimits, conditions: OutputConditions | None = None
     ) -> None:
         self.machine = machine
-        self._speaking = speaking
+        self._conditions = conditions
         self._stepper = BitStepper(machine)
         self._switches: dict[tuple[str, str], Switch] = {
             (each.kind, each.label): each for each in machine.switches
@@ -214,17 +193,17 @@ class RowTable:
 
     def _step(self, row: Row, taken: BitTaken) -> RowMove:
         effects = taken.effects
-        if effects and self._speaking is not None:
-            effects = tuple(effect for effect in effects if not self._is_silent(effect))
+        if effects and self._conditions is not None:
+            effects = tuple(each for each in effects if self._has_outputs(each, self._conditions))
         to = row if taken.active == row.bits else self._row(taken.active)
         binds = taken.binds
         for place in binds:
             if not taken.active >> self._bound[place] & 1:
-                binds = self._that_count(binds, taken.active, effects)
+                binds = self._places_read(binds, taken.active, effects)
                 break
         return RowMove(to, binds, effects, taken.started, is_loop=to is row)
 
-    def _that_count(
+    def _places_read(
         self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]
     ) -> tuple[int, ...]:
         """The places bound by an event that are read, by a firing or at a later event.
@@ -234,15 +213,10 @@ class RowTable:
         fired = {place for each in effects if isinstance(each, Fired) for place in each.places}
         return tuple(p for p in binds if p in fired or active >> self._bound[p] & 1)
 
-    def _is_silent(self, effect: Emit | Fired) -> bool:
-        """Whether a firing has no output: no case with a statement holds for its labels."""
-        return (
-            self._speaking is not None
-            and isinstance(effect, Fired)
-            and not any(
-                label_value(condition, effect.labels, lambda _: False)
-                for condition in self._speaking
-            )
+    @staticmethod
+    def _has_outputs(effect: Emit | Fired, conditions: OutputConditions) -> bool:
+        return not isinstance(effect, Fired) or any(
+            label_value(condition, effect.labels, lambda _: False) for condition in conditions
         )
 
     def _row(self, bits: int) -> Row:
@@ -262,15 +236,18 @@ class SharedTables:
 
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits
-        self._known: dict[tuple[Machine, Speaking | None], RowTable] = {}
+        self._known: dict[tuple[Machine, OutputConditions | None], RowTable] = {}
         self._windows: dict[Machine, WindowSteps] = {}
 
-    def of(self, machine: Machine, speaking: Speaking | None = None) -> RowTable:
-        """The rows of a machine. `speaking` are the cases that say something, if that is all."""
+    def of(self, machine: Machine, conditions: OutputConditions | None = None) -> RowTable:
+        """The rows of a machine.
+
+        With `conditions`, firings without outputs are left out: they have no other effect.
+        """
         shape = structure(machine)
-        rows = self._known.get((shape, speaking))
+        rows = self._known.get((shape, conditions))
         if rows is None:
-            rows = self._known[shape, speaking] = RowTable(shape, self.limits, speaking)
+            rows = self._known[shape, conditions] = RowTable(shape, self.limits, conditions)
         return rows
 
     def window(self, machine: Machine) -> WindowSteps:

@@ -22,7 +22,7 @@ from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
 from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.core.relating.branched import chain_facts
-from ensue.engine.core.relating.linked import LinkedFacts, LinkedFilter, TakenIn
+from ensue.engine.core.relating.linked import ChainFacts, ChainFilter, QuietMove
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
@@ -48,7 +48,7 @@ __all__ = [
     "whole_key",
 ]
 
-Runner = TabledFilter | WindowedFilter | EclRunner | LinkedFilter | FilterInstance
+Runner = TabledFilter | WindowedFilter | EclRunner | ChainFilter | FilterInstance
 Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]
 """Starts an instance, given its timer ports, its outputs or its key, and the time."""
 
@@ -92,7 +92,7 @@ class Rule:
         self.rows: RowTable | None = None
         self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
-        self.linked: LinkedFacts | None = None
+        self.chains: ChainFacts | None = None
         self.group: HoldsInstances | None = None
         self._types = types
         self._numbers = numbers
@@ -126,9 +126,9 @@ class Rule:
             self.form, self.machine = saved
         if self.machine is None:
             assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
-            self.linked = chain_facts(correlation, self._types)
-            if self.linked is not None:
-                return self.linked.instance
+            self.chains = chain_facts(correlation, self._types)
+            if self.chains is not None:
+                return self.chains.instance
             return partial(FilterInstance, correlation)
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)
@@ -137,7 +137,7 @@ class Rule:
                     return partial(WindowedFilter, facts, Stepper(self.machine))
                 self.steps = shared.window(self.machine)
                 return partial(QuickWindow, facts, self.steps, Stepper(self.steps.machine))
-            self.rows = shared.of(self.machine, facts.speaking)
+            self.rows = shared.of(self.machine, facts.output_conditions)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)
         return partial(EclRunner, EclFacts(correlation, self.machine, self._types), self.rows)
@@ -145,14 +145,14 @@ class Rule:
     @property
     def looks_back(self) -> bool:
         """Whether it goes through the events that it has remembered."""
-        return self.form == "memory" and self.linked is None
+        return self.form == "memory" and self.chains is None
 
     @property
     def atoms(self) -> Sequence[object]:
         """The atoms that the bits of a mask stand for."""
         if self.machine is not None:
             return self.machine.atoms
-        return [] if self.linked is None else [PortAtom(name) for name in self.linked.ports]
+        return [] if self.chains is None else [PortAtom(name) for name in self.chains.ports]
 
     @property
     def author(self) -> Rule:
@@ -164,28 +164,28 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, RowMove | FirstMove | TakenIn]:
+    def first_moves(self) -> Mapping[int, RowMove | FirstMove | QuietMove]:
         """What events do to a key that has not started, as far as it is known."""
         if not self.forgets_idle_keys:
             return {}
         if self.steps is not None:
-            return self.steps.first_steps
-        if self.linked is not None:
-            return self.linked.first_steps
+            return self.steps.first_moves
+        if self.chains is not None:
+            return self.chains.first_moves
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> RowMove | FirstMove | TakenIn | None:
+    def _first_move(self, mask: int) -> RowMove | FirstMove | QuietMove | None:
         if self.steps is not None:
-            return self.steps.first_step(mask)
-        if self.linked is not None:
-            return self.linked.first_step(mask)
+            return self.steps.first_move(mask)
+        if self.chains is not None:
+            return self.chains.first_move(mask)
         return None if self.rows is None else self.rows.step(self.rows.first, mask)
 
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
         self.instances = old.instances
         self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
-        self.steps, self.linked = old.steps, old.linked
+        self.steps, self.chains = old.steps, old.chains
 
     @property
     def saved_form(self) -> SavedForm:
@@ -215,7 +215,7 @@ class Rule:
         instance = self.instances.get(key)
         if instance is None:
             if self.forgets_idle_keys:
-                step = self.first_steps.get(mask) or self._first_step(mask)
+                step = self.first_moves.get(mask) or self._first_move(mask)
                 if step is not None and step.is_noop:
                     return None, []
             instance = self.begin(key, event.time)

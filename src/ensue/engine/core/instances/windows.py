@@ -265,9 +265,9 @@ have fired: each with a mask of the labels and places that count."""
 
 
 class FirstMove:
-    """What an event does to a key that has not started, as far as it is to be known beforehand.
+    """What an event does to a key that has not started: nothing, or it starts an instance.
 
-    It has what a move of `rows` has: it is a no-op, or an instance has to be started.
+    It has the attributes of a `RowMove`, as generated code reads them.
     """
 
     is_quiet = False
@@ -276,7 +276,7 @@ class FirstMove:
         self.is_noop = is_noop
 
 
-NOTHING, BEGINS = FirstMove(is_noop=True), FirstMove(is_noop=False)
+NO_MOVE, BEGINS = FirstMove(is_noop=True), FirstMove(is_noop=False)
 
 
 class WindowSteps:
@@ -303,7 +303,7 @@ class WindowSteps:
         self.known: dict[int, Take] = {}
         self._lines_left = MOST_WRITTEN
         self._any: Callable[..., Any] | None = None
-        self.first_steps: dict[int, FirstMove] = {}
+        self.first_moves: dict[int, FirstMove] = {}
         self._fired: dict[tuple[int, int], Fired] = {}
 
     def held(self, starts: HeldStarts) -> PlacesAndStarts:
@@ -345,15 +345,15 @@ class WindowSteps:
         take: Callable[..., Any] = function_from(written.text("take", arguments), "take", scope)
         return take
 
-    def first_step(self, mask: int) -> FirstMove:
+    def first_move(self, mask: int) -> FirstMove:
         """What an event does to a key that has not started."""
-        known = self.first_steps.get(mask)
+        known = self.first_moves.get(mask)
         if known is None:
             held = self.blank.copy()
             fired = self.take(mask)(held, (0, 0), 0, -self.window)
-            known = NOTHING if fired is None and held == self.blank else BEGINS
-            if len(self.first_steps) < 2 * MOST_MASKS:
-                self.first_steps[mask] = known
+            known = NO_MOVE if fired is None and held == self.blank else BEGINS
+            if len(self.first_moves) < 2 * MOST_MASKS:
+                self.first_moves[mask] = known
         return known
 
     def fired(self, branch: int, counting: int) -> Fired:

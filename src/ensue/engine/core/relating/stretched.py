@@ -18,7 +18,7 @@ from typing import Any
 from ensue.engine.core.instances.emitting import statements_with
 from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.relating.form import ChainForm, form_of
+from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import having_of, scopes_of
 from ensue.engine.core.relating.linked import NO_LASTS, LinkedFacts, LinkedFilter
 from ensue.engine.core.relating.links import Linked, LinkedMatch, PortLinks
@@ -36,10 +36,9 @@ from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem
-from ensue.lang.derived.parts import labels_in
 from ensue.lang.derived.relating import aggregated_name, aggregates_of, assigned_aggregates
 from ensue.lang.expressions import Expression
-from ensue.lang.syntax import EventPort, FilterCorrelation, PushPort, TimerPort
+from ensue.lang.syntax import FilterCorrelation, PushPort, TimerPort
 
 AT_ONCE = -NOT_BEGUN
 """Where the first group begins."""
@@ -48,7 +47,7 @@ NO_LINKS = PortLinks()
 
 
 class StretchedFacts(LinkedFacts):
-    """What all instances of a filter with aggregates share."""
+    """The facts that all instances of a filter with aggregates share."""
 
     def __init__(self, correlation: FilterCorrelation, form: ChainForm, types: TypeSystem) -> None:
         super().__init__(correlation, form, types)
@@ -90,20 +89,14 @@ class StretchedFacts(LinkedFacts):
             kinds: dict[Expression, str] = {
                 call: each.result for call, each in zip(calls, form.aggregates, strict=True)
             }
-            names = {
-                port.name: types.attributes(port.type)
-                for port in correlation.ports
-                if isinstance(port, EventPort)
-            }
             self.having = having_of(
-                correlation.clauses.having, form.places, names, kinds, self.binds_first
+                correlation.clauses.having, form.places, self._names, kinds, self.binds_first
             )
         self._scope = scopes_of(form.places, calls, self.binds_first)
         self._pairs = list(enumerate(form.places))
-        self.labels = frozenset(each.label for each in labels_in(correlation.branches))
         self._statements = statements_with(correlation, self.labels)
         if assigned_aggregates(correlation):
-            self.fire = self._fire_computed
+            self.emit = self._emit_computed
 
     @property
     def most_events(self) -> int | None:
@@ -124,7 +117,7 @@ class StretchedFacts(LinkedFacts):
     ) -> StretchedFilter:
         return StretchedFilter(self, timers, outputs, started)
 
-    def _fire_computed(
+    def _emit_computed(
         self, outputs: Outputs, held: Any, time: int, event_id: str | None
     ) -> list[Event]:
         """Put out values that are computed from aggregates."""
@@ -139,21 +132,13 @@ class StretchedFacts(LinkedFacts):
                 if reading is not None and reading.event is not None:
                     made.append(outputs.forward(trigger, reading.event))
             else:
-                attributes = self._types.attributes(statement.type)
+                attributes = self.types.attributes(statement.type)
                 data = {
                     each.name: value_for(each.value, scope, attributes[each.name])
                     for each in statement.assignments
                 }
                 made.append(outputs.create(trigger, statement.type, nested(data)))
         return made
-
-
-def stretched_facts(correlation: FilterCorrelation, types: TypeSystem) -> StretchedFacts | None:
-    """The facts of a rule that is a chain of groups, where it needs the events of stretches."""
-    form = form_of(correlation, types, in_columns=False)
-    if isinstance(form, str) or not form.needs_stretches:
-        return None
-    return StretchedFacts(correlation, form, types)
 
 
 class StretchedFilter(LinkedFilter):
@@ -214,7 +199,7 @@ class StretchedFilter(LinkedFilter):
             held = self._held(match)
             having = facts.having
             if having is None or having(held):
-                made = facts.fire(self.outputs, held, time, linked[1].id)
+                made = facts.emit(self.outputs, held, time, linked[1].id)
                 if facts.forgets:
                     self._forget()
                     return made
@@ -336,7 +321,7 @@ class StretchedFilter(LinkedFilter):
         }
         return SavedTallies(counts, sums)
 
-    def take_up(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
+    def restore(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)
@@ -345,9 +330,9 @@ class StretchedFilter(LinkedFilter):
                 self.facts.chain.reader(mask)(self.links, linked)
             self._take(mask, linked)
         if tallies is not None:
-            self._restore(tallies)
+            self._restore_tallies(tallies)
 
-    def _restore(self, tallies: SavedTallies) -> None:
+    def _restore_tallies(self, tallies: SavedTallies) -> None:
         """Put back what does not follow from the readings. Raises `ValueError`."""
         facts = self.facts
         sums = {number for number, each in enumerate(self._runs) if isinstance(each, SumTally)}

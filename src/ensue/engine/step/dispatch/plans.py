@@ -19,7 +19,7 @@ from ensue.engine.core.instances.keys import FastKey, fast_key
 from ensue.engine.core.instances.rows import RowMove
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.instances.windows import FirstMove
-from ensue.engine.core.relating.linked import TakenIn
+from ensue.engine.core.relating.linked import QuietMove
 from ensue.engine.ports import KeyNames
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -64,7 +64,7 @@ PLANS_REMEMBERED = 4096
 
 PlanEntry = tuple[
     Mapping[Any, Any],
-    Mapping[int, RowMove | FirstMove | TakenIn],
+    Mapping[int, RowMove | FirstMove | QuietMove],
     int,
     int,
     "Rule | SplitReading",
@@ -286,7 +286,7 @@ class TypeRoutines(TypeTests):
         key = self.keys[names.pop()]
         if _sets_timers(rule) or rule.looks_back:
             return NO_INSTANCES, NO_INSTANCES, mask, key, rule, ports
-        return rule.instances, rule.first_steps, mask, key, rule, ports
+        return rule.instances, rule.first_moves, mask, key, rule, ports
 
 
 def _sets_timers(rule: Rule) -> bool:

@@ -177,7 +177,7 @@ class Exchange:
         words[0], words[first : first + len(times)] = at, times
         if not isinstance(instance, EclRunner):
             facts = instance.facts
-            for place, noted in enumerate(instance.places[: facts.place_count]):
+            for place, noted in enumerate(instance.bound()[: facts.place_count]):
                 if noted is None or not instance.is_active(facts.bound_states[place]):
                     continue
                 number, what = noted
@@ -235,9 +235,9 @@ class Exchange:
         for place, what in held.items():
             if facts.ports[place] in clocks:
                 # A firing has no number of its own: those of a port are told apart by their times.
-                instance.places[place] = (fired.index(what), what)
+                instance.bind(place, (fired.index(what), what))
             else:
-                instance.places[place] = (what, state.events[what])
+                instance.bind(place, (what, state.events[what]))
 
     def _take_out_timers(self, instance: CellRunner, words: list[int]) -> None:
         timers, timed = self._table.timers, self._timed_at
