@@ -166,11 +166,6 @@ class RuleTimers:
     def __len__(self) -> int:
         return len(self.after)
 
-    @property
-    def alarms(self) -> int:
-        """How many alarms there are to tell apart: of ports, and of sets of timeouts."""
-        return len(self.ports) + (1 << len(self.timeouts))
-
     def running(self, active: frozenset[State]) -> int:
         """The timers that run in a state. An expression that is finished has none."""
         if not active:

@@ -7,6 +7,10 @@ that counts: [place, when, what]. Most keys need no more; the others have an ent
 Only what matters later is kept. A key that stands as before its start is left out; so is a place
 that is not bound, what has left its window, and the count of outputs of a moment that is over. Of
 an event that no statement looks at, only its id is kept, for the `causes` of an output.
+
+A snapshot holds the machines of its rules, since a later version may build a better machine for the
+same text, and saved states mean something on the old one only. A machine that comes back is checked
+by `ensue.machine.records`, and its predicates must be those of its rule.
 """
 
 from __future__ import annotations
@@ -21,13 +25,24 @@ from ensue.engine.core.instances.filters import FilterRunner, TabledFilter, Wind
 from ensue.engine.core.instances.rules import FastKey, Rule, Runner
 from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.relating.tallies import SavedTallies
-from ensue.engine.core.saved_machines import PlainMachine
 from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
+from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.expressions import Expression
 from ensue.lang.expressions.nesting import names_in
-from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
+from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.syntax import (
+    Correlation,
+    EclCorrelation,
+    FilterCorrelation,
+    Holds,
+    PushNew,
+    PushPort,
+)
+from ensue.machine.model import Machine
+from ensue.machine.records import MachineRecord, machine_of_record, record_of_machine
 from ensue.machine.stepping import NOW
 
 Item = TypeVar("Item")
@@ -99,13 +114,34 @@ class SavedStream(msgspec.Struct, frozen=True):
     within a rule only, so that rules are not stepped together.
     """
 
-    machines: list[PlainMachine]
+    machines: list[MachineRecord]
     rules: list[SavedRule]
     read: int
     apart: bool = False
 
 
-# --- events -------------------------------------------------------------------------------------
+# --- machines and events ------------------------------------------------------------------------
+
+
+def save_machine(machine: Machine) -> MachineRecord:
+    return record_of_machine(machine, print_expression, with_names=False)
+
+
+def restore_machine(saved: MachineRecord, correlation: Correlation) -> Machine:
+    """The machine again, for the correlation that it was built from."""
+    parts = expressions_in(correlation.body) if isinstance(correlation, EclCorrelation) else ()
+    held = [each.predicate for each in parts if isinstance(each, Holds)]
+    predicates = {print_expression(each): each for each in held}
+
+    def own(text: str) -> Expression:
+        if text not in predicates:
+            raise ValueError(f"`{text}` is no predicate of `{correlation.name}`")
+        return predicates[text]
+
+    try:
+        return machine_of_record(saved, own)
+    except ValueError as error:
+        raise damaged(str(error)) from None
 
 
 def save_event(event: Event) -> SavedEvent:
