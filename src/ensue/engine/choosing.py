@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from ensue.engine.counts import Counts
 from ensue.engine.reference import reference_engine
-from ensue.engine.step import step_engine
+from ensue.engine.step import StepStream
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
@@ -32,14 +32,10 @@ from ensue.lang.syntax import (
 class Engine(Protocol):
     """What every engine can do: read events that are in order, let time pass, change its rules.
 
-    Outputs come whole or in parts, so that those of a clock that jumps need not all be held.
+    Outputs come in parts, so that those of a clock that jumps need not all be held at once.
     """
 
-    def read(self, event: Event) -> list[Event]: ...
-
     def read_in_parts(self, event: Event) -> Iterator[list[Event]]: ...
-
-    def advance(self, time: int) -> list[Event]: ...
 
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]: ...
 
@@ -49,8 +45,6 @@ class Engine(Protocol):
 @runtime_checkable
 class ReadsMany(Protocol):
     """What an engine for batches can do besides: read many events at once, and save itself."""
-
-    def read_all(self, events: Sequence[Event]) -> list[Event]: ...
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]: ...
 
@@ -78,13 +72,9 @@ def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
 
 ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
     "reference": reference_engine,
-    "step": step_engine,
+    "step": StepStream,
     "batch": _batch_engine,
 }
-
-
-def make_engine(name: str, library: CheckedLibrary, counts: Counts) -> Engine:
-    return ENGINES[name](library, counts)
 
 
 def choose_engine(name: str) -> str:

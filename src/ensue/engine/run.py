@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, overload
 
 from ensue.engine.changing import HasTree, with_definitions, without
 from ensue.engine.choosing import (
+    ENGINES,
     Engine,
     KnowsTimers,
     ReadsMany,
     choose_engine,
     engine_with_history,
-    make_engine,
 )
 from ensue.engine.core.saved_rules import restore_event
 from ensue.engine.counts import Counts, run_html
@@ -65,8 +65,8 @@ from ensue.lang.printer import print_library
 if TYPE_CHECKING:
     from ensue.engine.running.holding import Holder
 
-QuickWays = Mapping[str, Callable[[Event], list[Event]]]
-"""For types of events, a function that reads an event with all checks of `push`."""
+FastPaths = Mapping[str, Callable[[Event], list[Event]]]
+"""For types of events, a function that does all that `push` does for an event in order."""
 
 
 class Run:
@@ -96,9 +96,7 @@ class Run:
         self._library = library
         self._engine_name = choose_engine(engine)
         self._explainer = Explainer(library, self.counts) if explain else None
-        self._engine: Engine = self._explainer or make_engine(
-            self._engine_name, library, self.counts
-        )
+        self._engine: Engine = self._explainer or ENGINES[self._engine_name](library, self.counts)
         self._ordering = Ordering(lateness, max_jump)
         self._history: SavedHistory | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
@@ -107,11 +105,11 @@ class Run:
             library.types, self.counts, self._ordering, publications, self._history
         )
         self._handout = Handout(
-            self._lock, self.counts, self._told_as_damage, self._open_quick_ways
+            self._lock, self.counts, self._told_as_damage, self._open_fast_paths
         )
-        self._quick: QuickWays = {}
-        self._pushes: QuickWays = {}
-        self._find_quick_ways()
+        self._fast_paths: FastPaths = {}
+        self._open_paths: FastPaths = {}
+        self._find_fast_paths()
 
     # --- events, and time -------------------------------------------------------------------------
 
@@ -125,7 +123,7 @@ class Run:
         self._acquire()
         try:
             if event.__class__ is Event:
-                push = self._pushes.get(event.type)
+                push = self._open_paths.get(event.type)
                 if push is not None:
                     return push(event)
             return self._push(as_event(event))
@@ -150,13 +148,13 @@ class Run:
                     return iter(())
                 # Counted again as they are taken.
                 self.counts.outputs -= len(made)
-                self._pushes = {}
+                self._open_paths = {}
                 return self._handout.hand_out_made(made)
             self._admission.admit(as_event(event))
             return self._hand_out(self._read_ready())
 
     def _push(self, event: Event) -> list[Event]:
-        """The general way in, for whatever an event may turn out to be."""
+        """The slow path, for an event of any kind."""
         if not self._handout.is_empty:
             return list(self.push_iter(event))
         if not self._admission.admit(event):
@@ -273,10 +271,10 @@ class Run:
         """Go on as if the stream began here."""
         if self._explainer is not None:
             self._explainer = Explainer(self._library, self.counts)
-        self._engine = self._explainer or make_engine(self._engine_name, self._library, self.counts)
-        self._find_quick_ways()
+        self._engine = self._explainer or ENGINES[self._engine_name](self._library, self.counts)
+        self._find_fast_paths()
         if not self._handout.is_empty:
-            self._pushes = {}
+            self._open_paths = {}
 
     def _read(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         if isinstance(self._engine, ReadsMany):
@@ -291,8 +289,8 @@ class Run:
                 self._publications.add(event)
 
     def _hand_out(self, parts: Iterator[list[Event]]) -> Iterator[Event]:
-        # The quick ways in know nothing of outputs that are left.
-        self._pushes = {}
+        # The fast paths know nothing of outputs that are left.
+        self._open_paths = {}
         return self._handout.hand_out(parts)
 
     def _told_as_damage(self) -> AbstractContextManager[None]:
@@ -357,20 +355,20 @@ class Run:
         self._engine.change(library)
         self._library = library
         self._admission.types = library.types
-        self._find_quick_ways()
+        self._find_fast_paths()
         if self._history is not None:
             self._history.append(("library", print_library(library.tree)))
 
-    def _find_quick_ways(self) -> None:
-        """Ask the engine for quick ways in, where events need not be put in order."""
-        is_quick = self._publications is None and self._ordering.lateness == 0
-        self._quick = {}
-        if is_quick and isinstance(self._engine, StepStream):
-            self._quick = self._engine.pushes(self._ordering, self._push)
-        self._open_quick_ways()
+    def _find_fast_paths(self) -> None:
+        """Ask the engine for fast paths, where events need not be put in order."""
+        has_fast_paths = self._publications is None and self._ordering.lateness == 0
+        self._fast_paths = {}
+        if has_fast_paths and isinstance(self._engine, StepStream):
+            self._fast_paths = self._engine.pushes(self._ordering, self._push)
+        self._open_fast_paths()
 
-    def _open_quick_ways(self) -> None:
-        self._pushes = self._quick
+    def _open_fast_paths(self) -> None:
+        self._open_paths = self._fast_paths
 
     def _repr_html_(self) -> str:
         """How a notebook shows a run."""
@@ -476,7 +474,7 @@ class Run:
         restore_engine(run._engine, library, saved, run._ordering.settled)
         check_restored(run._engine, run._ordering, terms.max_jump_before)
         run._is_resumed = True
-        run._find_quick_ways()
+        run._find_fast_paths()
         return run
 
     @classmethod
@@ -504,7 +502,7 @@ class Run:
         run._ordering.bound_jumps(terms.max_jump)
         run._ordering.dissent = saved.order.dissent
         restore_counts(run.counts, saved.counts)
-        run._find_quick_ways()
+        run._find_fast_paths()
         return run
 
 

@@ -34,7 +34,7 @@ from ensue.engine.batch.input.column import Column
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation, SavedEvents
 from ensue.engine.batch.snapshots import decode_engine
-from ensue.engine.core.instances.rules import whole_key
+from ensue.engine.core.instances.keys import whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.rule_table import moving_states

@@ -11,7 +11,7 @@ worked out when a kernel asks for them. Out goes, for each shape and state, a ro
 Two numbers of 32 bits are one word. Registers and places are said by where they are in a cell
 (`cells`); 0 is the state itself, which a kernel writes last, so that a move which binds nothing
 needs no branch. A *letter* is what an event is to a rule: the bits of the ports that it matches, or
-a symbol of the table where those are numbered. The letters of alarms are told by `Rule.alarms`.
+a symbol of the table where those are numbered. Letters from `ALARMS` on are those of alarms.
 """
 
 from __future__ import annotations

@@ -22,7 +22,8 @@ import msgspec
 
 from ensue.engine.core.instances.ecl import EclRunner
 from ensue.engine.core.instances.filters import FilterRunner, TabledFilter, WindowedFilter
-from ensue.engine.core.instances.rules import FastKey, Rule, Runner
+from ensue.engine.core.instances.keys import FastKey
+from ensue.engine.core.instances.rules import Rule, Runner
 from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.ports import Reading

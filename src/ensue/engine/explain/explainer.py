@@ -151,16 +151,6 @@ class Explainer:
     def next_due(self) -> int | None:
         return self._stream.next_due()
 
-    def read(self, event: Event) -> list[Event]:
-        made = self._stream.read(event)
-        self._now = event.time
-        return made
-
-    def advance(self, time: int) -> list[Event]:
-        made = self._stream.advance(time)
-        self._now = time if self._now is None else max(time, self._now)
-        return made
-
     def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
         yield from self._stream.read_in_parts(event)
         self._now = event.time

@@ -20,8 +20,9 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.paths import Path
+from ensue.engine.core.instances.keys import fast_key
 from ensue.engine.core.instances.rows import SharedTables
-from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
+from ensue.engine.core.instances.rules import Rule, SavedForm
 from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.saved_rules import (
     SavedRule,

@@ -35,8 +35,6 @@ from ensue.lang.syntax import TimerPort
 from ensue.machine.model import Bind, Emit, State
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
-__all__ = ["FilterFacts", "FilterRunner", "QuickWindow", "TabledFilter", "WindowedFilter"]
-
 
 class FilterRunner(KeyInstance):
     """What table and window have in common: places, triggers, and the transformer's rounds."""

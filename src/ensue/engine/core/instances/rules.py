@@ -12,13 +12,9 @@ from functools import partial
 from typing import Protocol
 
 from ensue.engine.core.instances.ecl import EclFacts, EclRunner
-from ensue.engine.core.instances.filters import (
-    FilterFacts,
-    QuickWindow,
-    TabledFilter,
-    WindowedFilter,
-)
-from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
+from ensue.engine.core.instances.filter_facts import FilterFacts
+from ensue.engine.core.instances.filters import QuickWindow, TabledFilter, WindowedFilter
+from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
 from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
 from ensue.engine.core.relating.branched import chain_facts
@@ -36,17 +32,6 @@ from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 from ensue.machine.model import Machine, PortAtom, Timer
 from ensue.machine.plan import Form, plan
 from ensue.machine.stepping import Stepper
-
-__all__ = [
-    "KEYS_BEFORE_A_SWEEP",
-    "FastKey",
-    "Rule",
-    "Runner",
-    "SavedForm",
-    "Start",
-    "fast_key",
-    "whole_key",
-]
 
 Runner = TabledFilter | WindowedFilter | EclRunner | ChainFilter | FilterInstance
 Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]

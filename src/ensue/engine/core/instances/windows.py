@@ -27,16 +27,6 @@ from ensue.engine.core.instances.firing import Noted
 from ensue.machine.model import Bind, Fire, Machine, State, Transition
 from ensue.machine.stepping import NOW, Fired, Starts
 
-__all__ = [
-    "ALWAYS",
-    "NEVER",
-    "FirstMove",
-    "HeldStarts",
-    "PlacesAndStarts",
-    "WindowSteps",
-    "is_written_out",
-]
-
 NEVER = -(1 << 62)
 """The start of a state that is not active: earlier than any window reaches."""
 

@@ -131,11 +131,11 @@ class RoutineText:
         return [f"{variable(name)} = found(event, {name!r})" for name in special]
 
     def exceptions(self) -> list[str]:
-        """Statements that leave for `unusual` where an extension has the name of an attribute."""
+        """Statements that leave for `slow_path` where an extension has the name of an attribute."""
         if not self.reads:
             return []
         overrides = self._overrides("extensions")
-        return ["extensions = event.extensions", f"if {overrides}: return unusual(event)"]
+        return ["extensions = event.extensions", f"if {overrides}: return slow_path(event)"]
 
     def _overrides(self, extensions: str) -> str:
         # An extension goes before an attribute of its name, and after it in lower case.
@@ -144,21 +144,21 @@ class RoutineText:
         return f"{extensions} and not {extensions}.keys().isdisjoint({named})"
 
     def checks(self) -> list[str]:
-        """Statements that leave for `unusual` unless every attribute is plainly as declared."""
+        """Statements that leave for `slow_path` unless every attribute is plainly as declared."""
         attributes = self._routines.attributes
         lines = ["data = event.data"]
         if not attributes:
             return [
                 *lines,
-                "if data is not None and data.__class__ is not dict: return unusual(event)",
+                "if data is not None and data.__class__ is not dict: return slow_path(event)",
             ]
-        lines += ["if data.__class__ is not dict: return unusual(event)", "try:"]
+        lines += ["if data.__class__ is not dict: return slow_path(event)", "try:"]
         lines += [f"    {variable(name)} = data[{name!r}]" for name in attributes]
-        lines += ["except KeyError: return unusual(event)"]
+        lines += ["except KeyError: return slow_path(event)"]
         for name, type_ in attributes.items():
             held = variable(name)
             lines += [
-                f"if not ({_fits(held, type_)}) and {held} is not None: return unusual(event)"
+                f"if not ({_fits(held, type_)}) and {held} is not None: return slow_path(event)"
             ]
         return lines
 

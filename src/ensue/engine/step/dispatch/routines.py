@@ -4,9 +4,9 @@ In comes what is asked of the events of a type (`plans`); out go functions that 
 text, of which `routine_text` has the lines. `look` evaluates every distinct test of the type's
 ports once and finds the plan of those that hold. `push` is the whole way of an event that comes in
 order: its attributes are checked, the clock moves, the tests are made and the rules are stepped;
-where a single rule reads it, without a loop. Whatever is unusual about an event (a value that has
-to be converted or refused, an extension that goes before an attribute, an event that is late) is
-left to the general code, which knows it all.
+where a single rule reads it, without a loop. An event that needs more (a value that has to be
+converted or refused, an extension that goes before an attribute, an event that is late) goes to the
+slow path, which is the general code.
 
 The text is made of names from the checked library and of our own words. Constants, predicates and
 plans are handed over as values, so that nothing a user wrote is ever read as Python.
@@ -25,24 +25,11 @@ from ensue.engine.step.dispatch.plans import (
     PLANS_REMEMBERED,
     MixedReadPlan,
     ReadPlan,
-    SplitReading,
     TypeRoutines,
 )
 from ensue.engine.step.dispatch.predicates import Constants, OutsideError
 from ensue.engine.step.dispatch.routine_text import AskedOfType, RoutineText
 from ensue.events.event import Event
-
-__all__ = [
-    "PLANS_REMEMBERED",
-    "LookRoutine",
-    "PushRoutine",
-    "ReadPlan",
-    "SplitReading",
-    "TypeRoutines",
-    "compile_fit",
-    "compile_look",
-    "compile_push",
-]
 
 LookRoutine = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
 PushRoutine = Callable[[Event], list[Event]]
@@ -112,7 +99,7 @@ def push(event):
     {checks}
     {exceptions}
     time = event.time
-    if not ordering.latest <= time <= ordering.reach: return unusual(event)
+    if not ordering.latest <= time <= ordering.reach: return slow_path(event)
     ordering.latest = time
     counts.events += 1
     {alarms}
@@ -173,40 +160,43 @@ def compile_look(
 
 
 def compile_fit(
-    routines: AskedOfType, unusual: Callable[[Event], Event]
+    routines: AskedOfType, slow_path: Callable[[Event], Event]
 ) -> Callable[[Event], Event]:
-    """The function that gives back an event which is plainly as declared, and else asks `unusual`.
+    """The function that returns an event whose attributes are plainly as declared.
 
-    A type with an attribute that cannot be a variable is always asked in full.
+    Any other event goes to `slow_path`, and so do all events of a type with an attribute that
+    cannot be a variable.
     """
     writing = RoutineText(routines)
     try:
         text = filled(_FIT, checks=writing.checks())
     except OutsideError:
-        return unusual
+        return slow_path
     fit: Callable[[Event], Event]
-    fit = _compiled(text, "fit", routines, writing.constants, {"unusual": unusual})
+    fit = _compiled(text, "fit", routines, writing.constants, {"slow_path": slow_path})
     return fit
 
 
-def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> PushRoutine | None:
+def compile_push(routines: TypeRoutines, shared: Mapping[str, Any]) -> PushRoutine:
     """The whole way of an event of this type that comes in order.
 
-    `around` has what is common to all types: the order, the alarms (`earliest` those of groups, if
-    any has some) and whether a rule can have one, the counts, and the general ways. A type with an
-    attribute that cannot be a variable has no such routine.
+    `shared` has the names that are common to all types: the order, the alarms (`earliest` for those
+    of groups, if a group has timers) and whether a rule can have one, the counts, the functions of
+    the stream, and `slow_path`. Events of a type with an attribute that cannot be a variable all go
+    to `slow_path`.
     """
     writing = RoutineText(routines, checked=True)
     try:
         checks, tests, keys = writing.checks(), writing.tests(), writing.keys()
         exceptions, answers = writing.exceptions(), writing.answers()
     except OutsideError:
-        return None
+        slow_path: PushRoutine = shared["slow_path"]
+        return slow_path
     variables = writing.key_variables()
     several = len(variables) > 1
     number = "number" if several else "_"
     known: dict[int, _Known] = {}
-    scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
+    scope = {**shared, "known": known, "plan_of": partial(_plan_of, routines, known)}
     found = _PLAN.format(number=number)
     plan = [f"try: {found} = known[tests]", f"except KeyError: {found} = plan_of(tests)"]
     if not (routines.predicates or routines.sources):
@@ -216,8 +206,8 @@ def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> PushRouti
     text = filled(
         _PUSH,
         checks=checks,
-        alarms=[_ALARMS] if around["has_clock"] else [],
-        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in around else [],
+        alarms=[_ALARMS] if shared["has_clock"] else [],
+        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in shared else [],
         count_reading=[_COUNT_READING] if routines.has_timer_ports else [],
         exceptions=exceptions,
         answers=answers,
@@ -249,7 +239,7 @@ def _compiled(
     function: str,
     routines: AskedOfType,
     constants: Constants,
-    around: Mapping[str, Any],
+    shared: Mapping[str, Any],
 ) -> Any:
     scope = {
         "datetime": datetime,
@@ -258,6 +248,6 @@ def _compiled(
         "plans": routines.plans,
         "make_plan": routines.make_plan,
         **constants.names,
-        **around,
+        **shared,
     }
     return function_from(text, function, scope)

@@ -15,16 +15,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ensue.engine.core.instances.rows import structure
 from ensue.engine.core.instances.rules import Rule
+from ensue.engine.instance import ENDLESS
 from ensue.engine.ports import KeyNames
 from ensue.lang.syntax import Correlation, EventPort, TimerPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom, Timer
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LETTER_BITS = 8
 """A letter has a bit for each event port and each predicate of its rule."""
@@ -101,9 +98,6 @@ microsecond: of eight rules `a ; b` that half of all events concern it is quicke
 sixteen it is quicker to visit their cells. Compiled loops also take half a second to load.
 """
 
-NO_ALARM = 2**62
-"""Later than all times."""
-
 
 class Grouping:
     """Decides which rules run in cells; `has_outgrown` says that some rules should leave theirs.
@@ -113,7 +107,7 @@ class Grouping:
 
     def __init__(self) -> None:
         self.has_outgrown = False
-        self.earliest = array("q", [NO_ALARM])
+        self.earliest = array("q", [ENDLESS])
         self._too_large: set[CellShape] = set()
 
     def in_cells(

@@ -269,7 +269,7 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         move, last = step_cell(cell, rule, letter, state, now, now, True)
         running = running_in(rule, move & LOW)
         if port >= 0:
-            after_alarm(cell, rule, timers, state, letter, port, running, now, limit)
+            after_alarm(cell, rule, state, timers, running, port, now, limit)
         due = set_timers(cell, timers, np.int64(last >> HALF), running, now)
         cells[timed + np.uint64(NEXT_DUE)] = due
         _put_right(cells, 1, due, rank, heap, control)

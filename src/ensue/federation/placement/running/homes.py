@@ -24,8 +24,9 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import cast, get_args
 
+from ensue.engine.core.instances.keys import fast_key, whole_key
 from ensue.engine.core.instances.rows import SharedTables
-from ensue.engine.core.instances.rules import Rule, Runner, SavedForm, fast_key, whole_key
+from ensue.engine.core.instances.rules import Rule, Runner, SavedForm
 from ensue.engine.core.saved_rules import (
     damaged,
     restore_machine,
