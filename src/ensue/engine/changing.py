@@ -61,10 +61,12 @@ def with_definitions(
     text = more if isinstance(more, str) else print_library(more.checked.tree)
     new, found = _read(text)
     given = {_name(each): each for each in new.definitions}
-    kept = [each for each in running.tree.definitions if not _gives_way(each, given, replacing)]
+    kept = [each for each in running.tree.definitions if not _is_replaced(each, given, replacing)]
     order = [_name(each) for each in running.tree.definitions]
     if not found:
-        quick = _checked_as_it_is(_in_order((*kept, *new.definitions), order), running.ontology)
+        quick = _checked_without_findings(
+            _in_order((*kept, *new.definitions), order), running.ontology
+        )
         if quick is not None:
             return quick
     source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
@@ -89,7 +91,7 @@ def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
             hint = did_you_mean(name, known)
             raise UsageError(f"there is no `{name}` in the library that runs; {hint}")
     kept = LibraryTree(tuple(each for each in running.tree.definitions if each.name not in gone))
-    quick = _checked_as_it_is(kept, running.ontology)
+    quick = _checked_without_findings(kept, running.ontology)
     source = Source.of(print_library(kept), RUNNING)
     return quick or checked_source(source, running.ontology)
 
@@ -110,7 +112,7 @@ def _types_of(correlation: Correlation) -> set[str]:
     return names | {each.type for each in statements_of(correlation) if isinstance(each, PushNew)}
 
 
-class _SaysSomething(Diagnostics):
+class _StopAtFinding(Diagnostics):
     """For a library that is expected to have no findings: the first one ends the check."""
 
     def _add(self, *what: object) -> None:  # noqa: ARG002
@@ -121,7 +123,9 @@ class _FindingError(Exception):
     pass
 
 
-def _checked_as_it_is(tree: LibraryTree, ontology: BindingOntology | None) -> CheckedLibrary | None:
+def _checked_without_findings(
+    tree: LibraryTree, ontology: BindingOntology | None
+) -> CheckedLibrary | None:
     """The library of definitions that were read before; None if it has findings.
 
     Then it has to be read again as one text, so that each finding has its place. Reading a thousand
@@ -131,7 +135,7 @@ def _checked_as_it_is(tree: LibraryTree, ontology: BindingOntology | None) -> Ch
     if len(tree.definitions) > limits.definitions or size > limits.bytes:
         return None
     try:
-        return check(tree, _SaysSomething(Source.of("")), ontology)
+        return check(tree, _StopAtFinding(Source.of("")), ontology)
     except _FindingError:
         return None
 
@@ -144,7 +148,7 @@ def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) 
     )
 
 
-def _gives_way(
+def _is_replaced(
     old: Definition, given: Mapping[tuple[bool, str], Definition], replacing: bool
 ) -> bool:
     """Whether a new definition replaces an old one. A type may be declared again as it is."""

@@ -193,10 +193,10 @@ def _save_places(
         return []
     facts = instance.facts
     saved: list[SavedPlace] = []
-    for place, noted in enumerate(instance.bound()[: facts.place_count]):
-        if noted is None or facts.bound_states[place] not in active:
+    for place, numbered in enumerate(instance.bound()[: facts.place_count]):
+        if numbered is None or facts.bound_states[place] not in active:
             continue
-        number, what = noted
+        number, what = numbered
         if isinstance(what, int):
             saved.append((place, number, what))
         else:

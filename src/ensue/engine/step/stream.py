@@ -324,7 +324,7 @@ class StepStream:
         look = self._looks.get(event.type)
         if look is None:
             routines = self._routines.get(event.type)
-            if routines is None or not routines.is_wanted:
+            if routines is None or not routines.has_readers:
                 return ()
             look = self._looks[event.type] = compile_look(routines)
         plan, keys = look(event)
@@ -350,11 +350,11 @@ class StepStream:
         if not together:
             return waiting
         mixed, runs = len(made) > before, 0
-        noted = (next(self.numbers), event)
+        numbered = (next(self.numbers), event)
         for reading in together:
             under = keys[reading.key]
             runs += reading.group.read(
-                reading.visits, reading.is_noop, under, noted, self._counts, made
+                reading.visits, reading.is_noop, under, numbered, self._counts, made
             )
         if runs > 1 or (runs and mixed):
             made[before:] = sorted(made[before:], key=self._order_of)
@@ -379,9 +379,9 @@ class StepStream:
         made = self.advance(event.time) if is_due else []
         if not plan.readers and len(plan.groups) == 1 and not made:
             reading = plan.groups[0]
-            noted = (next(self.numbers), event)
+            numbered = (next(self.numbers), event)
             runs = reading.group.read(
-                reading.visits, reading.is_noop, keys[reading.key], noted, self._counts, made
+                reading.visits, reading.is_noop, keys[reading.key], numbered, self._counts, made
             )
             if runs > 1:
                 made.sort(key=self._order_of)

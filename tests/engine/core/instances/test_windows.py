@@ -9,7 +9,7 @@ import pytest
 import ensue
 from ensue.bench.workload import combined
 from ensue.engine.core.instances import windows
-from ensue.engine.core.instances.filters import QuickWindow, WindowedFilter
+from ensue.engine.core.instances.filters import GeneratedWindow, WindowedFilter
 from ensue.engine.step import StepStream
 from ensue.events.event import Event
 from ensue.machine.plan import plan
@@ -62,7 +62,7 @@ def repeated(count: int, clauses: str) -> ensue.Library:
 
 @pytest.mark.parametrize(
     ("count", "clauses", "kind"),
-    [(100, "by k", QuickWindow), (400, "by k", WindowedFilter), (400, "", QuickWindow)],
+    [(100, "by k", GeneratedWindow), (400, "by k", WindowedFilter), (400, "", GeneratedWindow)],
 )
 def test_a_long_repetition_fires_when_all_of_it_is_in_the_window(
     count: int, clauses: str, kind: type

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.firing import NumberedEvent
 from ensue.engine.core.instances.keys import FastKey, KeyInstance, MachineFacts
 from ensue.engine.core.instances.rows import Row, RowMove, RowTable
 from ensue.engine.instance import ENDLESS
@@ -56,13 +56,13 @@ class EclRunner(KeyInstance):
         )
 
     def read(self, reading: Reading) -> list[Event]:
-        noted = (0, reading.time if reading.event is None else reading.event)
-        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+        numbered = (0, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         """Take an event or the firing of a timer port, by the mask of its atoms."""
         step = self.row.get(mask) or self.rows.step(self.row, mask)
-        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        event_id = numbered[1].id if isinstance(numbered[1], Event) else None
         return self._take(step, time, event_id)
 
     def next_due(self) -> int | None:

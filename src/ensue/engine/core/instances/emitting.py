@@ -400,8 +400,8 @@ def compile_single(
 ) -> Callable[..., list[Event]]:
     """`run(outputs, held, time, trigger)` for the rule of a name.
 
-    `bound` has an expression over `held` for each port of the recipe, which gives the noted event;
-    `values` are what these expressions name.
+    `bound` has an expression over `held` for each port of the recipe, whose value is the numbered
+    event; `values` are what these expressions name.
     """
     writing = _RecipeText(recipe)
     key = ":{partition}" if recipe.keyed else ""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ensue.engine.core.instances.filter_facts import FilterFacts
 from ensue.engine.core.instances.firing import (
-    Noted,
+    NumberedEvent,
     bound_events,
     in_order,
     reading_of,
@@ -55,14 +55,14 @@ class FilterRunner(KeyInstance):
         self._changed = False
 
     @abstractmethod
-    def bound(self) -> Sequence[Noted | None]:
+    def bound(self) -> Sequence[NumberedEvent | None]:
         """The event that is bound in each place, or None; items behind the places mean nothing."""
 
     @abstractmethod
-    def bind(self, place: int, noted: Noted) -> None: ...
+    def bind(self, place: int, numbered: NumberedEvent) -> None: ...
 
     @abstractmethod
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         """Take an event or a firing, by the mask of its atoms."""
 
     @abstractmethod
@@ -76,9 +76,9 @@ class FilterRunner(KeyInstance):
 
     def read(self, reading: Reading) -> list[Event]:
         places = self.bound()[: self.facts.place_count]
-        latest = max((noted[0] for noted in places if noted), default=0)
-        noted = (latest + 1, reading.time if reading.event is None else reading.event)
-        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+        latest = max((numbered[0] for numbered in places if numbered), default=0)
+        numbered = (latest + 1, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, numbered)
 
     def is_aborted(self, label: str) -> bool:
         return label in self.facts.aborted and self.is_active(self.facts.aborted[label])
@@ -95,19 +95,19 @@ class FilterRunner(KeyInstance):
         return Transformer(self.facts.correlation, self.outputs, self)
 
     def _trigger(
-        self, fired: Fired, places: Sequence[Noted | None], time: int, event_id: str | None
+        self, fired: Fired, places: Sequence[NumberedEvent | None], time: int, event_id: str | None
     ) -> Trigger:
         ports = self.facts.ports
         pairs = ((place, ports[place]) for place in fired.places)
         found = in_order(bound_events(pairs, places, self.facts.binds_first))
-        bound = {port: reading_of(noted) for port, noted in found.items()}
+        bound = {port: reading_of(numbered) for port, numbered in found.items()}
         return Trigger(time, event_id, fired.labels, bound)
 
     def _transformed(
-        self, effects: Iterable[Emit | Bind | Fired], time: int, noted: Noted
+        self, effects: Iterable[Emit | Bind | Fired], time: int, numbered: NumberedEvent
     ) -> list[Event]:
         """Run the transformer for each branch that has fired."""
-        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        event_id = numbered[1].id if isinstance(numbered[1], Event) else None
         places = self.bound()
         triggers = [
             self._trigger(each, places, time, event_id)
@@ -137,24 +137,24 @@ class TabledFilter(FilterRunner):
         FilterRunner.__init__(self, facts, timers, outputs, started)
         self.rows = rows
         self.row = rows.first
-        self.place0: Noted | None = None
-        self.place1: Noted | None = None
-        self.place2: Noted | None = None
-        self.place3: Noted | None = None
+        self.place0: NumberedEvent | None = None
+        self.place1: NumberedEvent | None = None
+        self.place2: NumberedEvent | None = None
+        self.place3: NumberedEvent | None = None
         others = facts.place_count - len(ATTRIBUTES)
-        self.more: list[Noted | None] | None = [None] * others if others > 0 else None
+        self.more: list[NumberedEvent | None] | None = [None] * others if others > 0 else None
 
-    def bound(self) -> Sequence[Noted | None]:
+    def bound(self) -> Sequence[NumberedEvent | None]:
         return all_places(self)
 
-    def bind(self, place: int, noted: Noted) -> None:
-        binding((place,))(self, noted)
+    def bind(self, place: int, numbered: NumberedEvent) -> None:
+        binding((place,))(self, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         row = self.row
         step = row.get(mask) or self.rows.step(row, mask)
         if step.bind is not None:
-            step.bind(self, noted)
+            step.bind(self, numbered)
         self.row = step.to
         if not step.effects:
             return []
@@ -164,11 +164,11 @@ class TabledFilter(FilterRunner):
             held = self._outputs_or_key
             outputs = held if held.__class__ is Outputs else self.outputs
             # A rule with timers has no such function, so that this is an event.
-            return emit(outputs, self, time, noted[1].id)  # type: ignore[union-attr]
+            return emit(outputs, self, time, numbered[1].id)  # type: ignore[union-attr]
         if self._timers:
             self.triggered(time)
         if not facts.changes_labels and row.is_kept:
-            trigger = trigger_of(noted)
+            trigger = trigger_of(numbered)
             return [
                 output
                 for emit in facts.firings(step)
@@ -177,7 +177,7 @@ class TabledFilter(FilterRunner):
         made: list[Event] = []
         while step.effects:
             self.triggered(time)
-            made += self._transformed(step.effects, time, noted)
+            made += self._transformed(step.effects, time, numbered)
             if not self._changed:
                 break
             step = self.rows.step(self.row, 0)
@@ -208,7 +208,7 @@ class WindowedFilter(FilterRunner):
 
     __slots__ = ("active", "places", "stepper")
 
-    places: list[Noted | None]
+    places: list[NumberedEvent | None]
 
     def __init__(
         self,
@@ -224,13 +224,13 @@ class WindowedFilter(FilterRunner):
         self.row = NO_MOVES
         self.active: Starts = stepper.begin()[0]
 
-    def bound(self) -> Sequence[Noted | None]:
+    def bound(self) -> Sequence[NumberedEvent | None]:
         return self.places
 
-    def bind(self, place: int, noted: Noted) -> None:
-        self.places[place] = noted
+    def bind(self, place: int, numbered: NumberedEvent) -> None:
+        self.places[place] = numbered
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
         effects = self.stepper.take(self.active, atoms, now=time).effects
         if not effects:
@@ -238,10 +238,10 @@ class WindowedFilter(FilterRunner):
         made: list[Event] = []
         for effect in effects:
             if isinstance(effect, Bind):
-                self.places[effect.place] = noted
+                self.places[effect.place] = numbered
         while any(isinstance(effect, Fired) for effect in effects):
             self.triggered(time)
-            made += self._transformed(effects, time, noted)
+            made += self._transformed(effects, time, numbered)
             if not self._changed:
                 break
             effects = self.stepper.take(self.active, now=time).effects
@@ -285,8 +285,8 @@ class WindowedFilter(FilterRunner):
         return alive == machine.initial
 
 
-class QuickWindow(WindowedFilter):
-    """A filter with a window on a machine that was written out: `places` holds its starts, too."""
+class GeneratedWindow(WindowedFilter):
+    """A filter with a window on a machine in generated Python; `places` holds its starts, too."""
 
     __slots__ = ("steps",)
 
@@ -323,11 +323,11 @@ class QuickWindow(WindowedFilter):
     def active(self, active: Starts) -> None:
         self.starts = self.steps.from_starts(active)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         steps = self.steps
         take = steps.known.get(mask) or steps.take(mask)
         oldest = time - steps.window
-        fired = take(self.places, noted, time, oldest)
+        fired = take(self.places, numbered, time, oldest)
         if fired is None:
             return []
         if self._timers:
@@ -335,16 +335,16 @@ class QuickWindow(WindowedFilter):
         facts = self.facts
         made: list[Event] = []
         if not facts.changes_labels:
-            trigger = trigger_of(noted)
+            trigger = trigger_of(numbered)
             for each in fired:
                 made += facts.firing(steps, each)(self.outputs, self.places, time, trigger)
             return made
         while fired is not None:
             effects = [steps.fired(branch, counting) for branch, counting in fired]
-            made += self._transformed(effects, time, noted)
+            made += self._transformed(effects, time, numbered)
             if not self._changed:
                 break
-            fired = steps.take(0)(self.places, noted, time, oldest)
+            fired = steps.take(0)(self.places, numbered, time, oldest)
             if fired is not None:
                 self.triggered(time)
         return made

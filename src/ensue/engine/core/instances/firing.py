@@ -19,45 +19,44 @@ from ensue.events.types import TypeSystem
 from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.stepping import Fired
 
-Noted = tuple[int, Event | int]
-"""What a place holds: when it was read, as a number that grows, and the event (or a firing's time).
-"""
+NumberedEvent = tuple[int, Event | int]
+"""An event, or the time of a timer's firing, with the number of its reading. Numbers grow."""
 
 
 _number: Callable[[Any], int] = itemgetter(0)
 
 
-def reading_of(noted: Noted) -> Reading:
-    _, what = noted
+def reading_of(numbered: NumberedEvent) -> Reading:
+    _, what = numbered
     if isinstance(what, int):
         return Reading(what, frozenset())
     return Reading(what.time, frozenset(), what)
 
 
-def trigger_of(noted: Noted) -> str:
+def trigger_of(numbered: NumberedEvent) -> str:
     """The `trigger` of outputs: the id of the event, or `timer`."""
-    return TIMER if isinstance(noted[1], int) else noted[1].id
+    return TIMER if isinstance(numbered[1], int) else numbered[1].id
 
 
 def bound_events(
-    pairs: Iterable[tuple[int, str]], places: Sequence[Noted | None], first: bool
-) -> dict[str, Noted]:
+    pairs: Iterable[tuple[int, str]], places: Sequence[NumberedEvent | None], first: bool
+) -> dict[str, NumberedEvent]:
     """The last (or first) over the places of each port."""
-    found: dict[str, Noted] = {}
+    found: dict[str, NumberedEvent] = {}
     for place, port in pairs:
-        noted = places[place]
-        assert noted is not None, "a place that counts as bound holds an event"
+        numbered = places[place]
+        assert numbered is not None, "a place that counts as bound holds an event"
         known = found.get(port)
-        if known is None or (noted[0] < known[0]) == first:
-            found[port] = noted
+        if known is None or (numbered[0] < known[0]) == first:
+            found[port] = numbered
     return found
 
 
-def in_order(found: Mapping[str, Noted]) -> dict[str, Noted]:
+def in_order(found: Mapping[str, NumberedEvent]) -> dict[str, NumberedEvent]:
     return dict(sorted(found.items(), key=_when_read))
 
 
-def _when_read(item: tuple[str, Noted]) -> int:
+def _when_read(item: tuple[str, NumberedEvent]) -> int:
     return item[1][0]
 
 

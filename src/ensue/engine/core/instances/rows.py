@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
-from ensue.engine.core.instances.firing import ConstantName, Noted
+from ensue.engine.core.instances.firing import ConstantName, NumberedEvent
 from ensue.engine.core.instances.windows import WindowSteps
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
@@ -32,17 +32,17 @@ from ensue.machine.stepping import Fired
 
 ATTRIBUTES = ("place0", "place1", "place2", "place3")
 
-BindPlaces = Callable[[Any, Noted], None]
+BindPlaces = Callable[[Any, NumberedEvent], None]
 
 
 class HoldsPlaces(Protocol):
     """An instance with places; `more` holds places that the attributes have no room for."""
 
-    place0: Noted | None
-    place1: Noted | None
-    place2: Noted | None
-    place3: Noted | None
-    more: list[Noted | None] | None
+    place0: NumberedEvent | None
+    place1: NumberedEvent | None
+    place2: NumberedEvent | None
+    place3: NumberedEvent | None
+    more: list[NumberedEvent | None] | None
 
 
 def place_in_attributes(place: int, constant: ConstantName) -> str:
@@ -54,7 +54,7 @@ def place_in_attributes(place: int, constant: ConstantName) -> str:
 
 @lru_cache(maxsize=TEXTS_REMEMBERED)
 def binding(places: tuple[int, ...]) -> BindPlaces:
-    """`bind(held, noted)`: puts an event into all of these places."""
+    """`bind(held, numbered)`: puts an event into all of these places."""
     few = frozenset(place for place in places if place < len(ATTRIBUTES))
     others = [place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES)]
     return _in_list(_in_attributes(few) if few else None, others) if others else _in_attributes(few)
@@ -63,24 +63,24 @@ def binding(places: tuple[int, ...]) -> BindPlaces:
 @lru_cache
 def _in_attributes(places: frozenset[int]) -> BindPlaces:
     targets = "".join(f"held.{ATTRIBUTES[place]} = " for place in sorted(places))
-    bind: BindPlaces = function_from(f"def bind(held, noted): {targets}noted", "bind", {})
+    bind: BindPlaces = function_from(f"def bind(held, numbered): {targets}numbered", "bind", {})
     return bind
 
 
 def _in_list(few: BindPlaces | None, others: Sequence[int]) -> BindPlaces:
     """For places of which some, or all, are in the list."""
 
-    def bind(held: Any, noted: Noted) -> None:
+    def bind(held: Any, numbered: NumberedEvent) -> None:
         if few is not None:
-            few(held, noted)
+            few(held, numbered)
         more = held.more
         for place in others:
-            more[place] = noted
+            more[place] = numbered
 
     return bind
 
 
-def all_places(held: HoldsPlaces) -> list[Noted | None]:
+def all_places(held: HoldsPlaces) -> list[NumberedEvent | None]:
     """All places, as they are now."""
     few = [held.place0, held.place1, held.place2, held.place3]
     return few if held.more is None else few + held.more

@@ -13,10 +13,10 @@ from typing import Protocol
 
 from ensue.engine.core.instances.ecl import EclFacts, EclRunner
 from ensue.engine.core.instances.filter_facts import FilterFacts
-from ensue.engine.core.instances.filters import QuickWindow, TabledFilter, WindowedFilter
+from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter, WindowedFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
-from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
+from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_generated
 from ensue.engine.core.relating.branched import chain_facts
 from ensue.engine.core.relating.linked import ChainFacts, ChainFilter, QuietMove
 from ensue.engine.counts import Counts
@@ -118,10 +118,10 @@ class Rule:
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)
             if self.form == "linear":
-                if not is_written_out(self.machine, self._is_keyed):
+                if not is_generated(self.machine, self._is_keyed):
                     return partial(WindowedFilter, facts, Stepper(self.machine))
                 self.steps = shared.window(self.machine)
-                return partial(QuickWindow, facts, self.steps, Stepper(self.steps.machine))
+                return partial(GeneratedWindow, facts, self.steps, Stepper(self.steps.machine))
             self.rows = shared.of(self.machine, facts.output_conditions)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.firing import NumberedEvent
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
 from ensue.engine.core.relating.form import form_of
 from ensue.engine.core.relating.linked import (
@@ -77,8 +77,8 @@ class BranchedFilter(ChainFilter):
     def read(self, reading: Reading) -> list[Event]:
         return [output for part in self._parts for output in part.read(reading)]
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
-        return [output for part in self._parts for output in part.step(mask, time, noted)]
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
+        return [output for part in self._parts for output in part.step(mask, time, numbered)]
 
     def is_idle(self, now: int) -> bool:
         return all(part.is_idle(now) for part in self._parts)

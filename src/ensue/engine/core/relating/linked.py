@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from ensue.engine.core.instances.firing import (
     EmitOutputs,
-    Noted,
+    NumberedEvent,
     compile_firing,
     place_in_list,
 )
@@ -53,7 +53,7 @@ class QuietMove:
     is_noop = False
     is_quiet = True
 
-    def __init__(self, to: ChainRow, bind: Callable[[Any, Noted], None]) -> None:
+    def __init__(self, to: ChainRow, bind: Callable[[Any, NumberedEvent], None]) -> None:
         self.to = to
         self.bind = bind
 
@@ -116,7 +116,7 @@ class ChainFilter(KeyInstance):
     def branches(self) -> Sequence[LinkedFilter]: ...
 
     @abstractmethod
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         """Take an event, by the mask of its ports."""
 
     @abstractmethod
@@ -194,16 +194,16 @@ class LinkedFacts(ChainFacts):
             self.first_moves.pop(mask, None)
         return read
 
-    def _taking(self, mask: int, read: Read) -> Callable[[Any, Noted], None]:
+    def _taking(self, mask: int, read: Read) -> Callable[[Any, NumberedEvent], None]:
         """The function that takes an event of a mask into a key."""
         width = self.width
         lasts = [place for place, bit in enumerate(self.bits) if mask & bit]
 
-        def take(held: LinkedFilter, noted: Any) -> None:
-            read(held.links, (noted[0] << width | mask, noted[1]))
+        def take(held: LinkedFilter, numbered: Any) -> None:
+            read(held.links, (numbered[0] << width | mask, numbered[1]))
 
-        def take_last(held: LinkedFilter, noted: Any) -> None:
-            linked = (noted[0] << width | mask, noted[1])
+        def take_last(held: LinkedFilter, numbered: Any) -> None:
+            linked = (numbered[0] << width | mask, numbered[1])
             read(held.links, linked)
             for place in lasts:
                 held.lasts[place] = linked
@@ -259,12 +259,12 @@ class LinkedFilter(ChainFilter):
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
         numbers = [each[0] for match in (*self.links.all(), self.lasts) for each in match if each]
-        noted = ((max(numbers, default=0) >> self.facts.width) + 1, reading.event)
-        return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
+        numbered = ((max(numbers, default=0) >> self.facts.width) + 1, reading.event)
+        return self.step(self.facts.mask_of(reading.ports), reading.time, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         facts = self.facts
-        linked: Any = (noted[0] << facts.width | mask, noted[1])
+        linked: Any = (numbered[0] << facts.width | mask, numbered[1])
         read = facts.readers.get(mask) or facts.add_reader(mask)
         match: Any = read(self.links, linked)
         if facts.notes_lasts:

@@ -1,4 +1,4 @@
-"""Filters that ask for more than a latest match: aggregates, `x{n,}`, and the first of events.
+"""Filters that ask for more than a latest match: aggregates, `x{n}` of many, and `bind first`.
 
 In come events by the mask of their ports; out come outputs. The filter is a chain of groups of
 ports, `(a + b) ; c`. A key holds, for each port, the events of its stretch: from where the groups
@@ -16,19 +16,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ensue.engine.core.instances.emitting import statements_with
-from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.core.instances.firing import NumberedEvent, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
 from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import having_of, scopes_of
 from ensue.engine.core.relating.linked import NO_LASTS, LinkedFacts, LinkedFilter
 from ensue.engine.core.relating.links import Linked, LinkedMatch, PortLinks
-from ensue.engine.core.relating.running import (
+from ensue.engine.core.relating.sliding import (
     NOT_BEGUN,
     LastingStretch,
     PortStretch,
-    RunningAggregate,
+    SlidingAggregate,
     WantedAggregate,
-    running,
+    sliding_aggregate,
 )
 from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
 from ensue.engine.outputs import Outputs, Trigger, value_for
@@ -122,7 +122,7 @@ class StretchedFacts(LinkedFacts):
     ) -> list[Event]:
         """Put out values that are computed from aggregates."""
         found = in_order(bound_events(self._pairs, held, self.binds_first))
-        bound = {port: reading_of(noted) for port, noted in found.items()}
+        bound = {port: reading_of(numbered) for port, numbered in found.items()}
         trigger = Trigger(time, event_id, self.labels, bound)
         scope = self._scope(held)
         made: list[Event] = []
@@ -161,7 +161,7 @@ class StretchedFilter(LinkedFilter):
         self.links = facts.chain.links() if facts.binds_latest else NO_LINKS
         self.lasts = NO_LASTS
         self._stretches: Sequence[PortStretch]
-        self._runs: Sequence[RunningAggregate | Tally]
+        self._runs: Sequence[SlidingAggregate | Tally]
         if facts.is_running:
             tallies = [tally(each.asked, each.path) for each in facts.wanted]
             self._runs = tallies
@@ -170,7 +170,7 @@ class StretchedFilter(LinkedFilter):
                 for numbers in facts.aggregates_of_stretches
             ]
         else:
-            runs = [running(each) for each in facts.wanted]
+            runs = [sliding_aggregate(each) for each in facts.wanted]
             self._runs = runs
             self._stretches = [
                 PortStretch([runs[number] for number in numbers])
@@ -180,10 +180,10 @@ class StretchedFilter(LinkedFilter):
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
         latest = max((each.events[-1][0] for each in self._stretches if each.events), default=0)
-        noted = ((latest >> self.facts.width) + 1, reading.event)
-        return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
+        numbered = ((latest >> self.facts.width) + 1, reading.event)
+        return self.step(self.facts.mask_of(reading.ports), reading.time, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         facts, stretches = self.facts, self._stretches
         if facts.window is not None:
             edge = time - facts.window
@@ -191,7 +191,7 @@ class StretchedFilter(LinkedFilter):
                 events = stretch.events
                 if events and events[stretch.start][1].time < edge:
                     stretch.drop_before_time(edge)
-        linked: Any = (noted[0] << facts.width | mask, noted[1])
+        linked: Any = (numbered[0] << facts.width | mask, numbered[1])
         match = facts.chain.reader(mask)(self.links, linked) if facts.binds_latest else None
         last = self._take(mask, linked)
         made: list[Event] = []
@@ -210,7 +210,7 @@ class StretchedFilter(LinkedFilter):
         return made
 
     def _take(self, mask: int, linked: Linked) -> int:
-        """Hold an event where it can count; says from where on the last group begins."""
+        """Hold an event where it can count; returns the number at which the last group begins."""
         facts, stretches = self.facts, self._stretches
         for stretch in facts.starts_here[0]:
             if mask & facts.stretch_bits[stretch]:
@@ -236,10 +236,10 @@ class StretchedFilter(LinkedFilter):
             if mask & facts.stretch_bits[number]:
                 stretch.append(linked)
         for number in facts.later_places[group]:
-            self._stretches[number].look_from(begin)
+            self._stretches[number].add_begin(begin)
 
     def _is_complete(self, begin: int) -> bool:
-        """Whether the last group is, if it begins at a number."""
+        """Whether the last group is complete, if it begins at a number."""
         if begin == NOT_BEGUN:
             return False
         stretches, group = self._stretches, self.facts.last_group

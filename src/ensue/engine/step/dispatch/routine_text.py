@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ensue.engine.core.instances.keys import FastKey, fast_key
 from ensue.engine.ports import KeyNames, key_of
-from ensue.engine.step.dispatch.asking import TestLines
+from ensue.engine.step.dispatch.predicate_lines import PredicateLines
 from ensue.engine.step.dispatch.predicates import PYTHON_TYPES, Constants, variable
 from ensue.events.event import CONTEXT, Event
 from ensue.events.types import INTEGER_RANGES, ValueType
@@ -72,9 +72,9 @@ class RoutineText:
 
     def tests(self) -> list[str]:
         """Statements that set `tests` from the variables."""
-        asking = TestLines(self._routines.attributes, self.constants, self._trusted)
-        lines = asking.lines(self._routines.predicates)
-        self.reads |= asking.reads
+        predicates = PredicateLines(self._routines.attributes, self.constants, self._trusted)
+        lines = predicates.lines(self._routines.predicates)
+        self.reads |= predicates.reads
         if lines and lines[0].startswith("tests |= "):
             lines[0] = lines[0].replace("|=", "=", 1)
         else:

@@ -56,7 +56,7 @@ def fit(event):
     return event
 """
 
-_NOTED = "noted = (next(numbers), event)"
+_NOTED = "numbered = (next(numbers), event)"
 
 _COUNT_READING = "if rule.has_clock: instance.last_read = next(numbers)"
 """Counts a reading: of keys with timers due together, the one with the oldest event goes first."""
@@ -78,12 +78,12 @@ if step is not None and step.is_quiet:
     bind = step.bind
     if bind is not None:
         {note}
-        bind(instance, noted)
+        bind(instance, numbered)
     {count_reading}
     {done}
 if instance is not None and rule.is_direct:
     {note}
-    outputs = instance.step(mask, time, noted)
+    outputs = instance.step(mask, time, numbered)
 else: outputs = let_read(rule, key, mask, ports, event)
 """
 
@@ -118,7 +118,7 @@ def push(event):
     if not plan: return []
     {keys}
     if plan.__class__ is MixedReadPlan: return read_together(plan, ({names}), event)
-    made, waiting, noted = [], None, None
+    made, waiting, numbered = [], None, None
     for instances, first, mask, {number}, rule, ports in plan:
         {choose}
         {read_in_turn}
@@ -132,7 +132,7 @@ def push(event):
     return made
 """,
     read_alone=_reading(done="return []", note=_NOTED),
-    read_in_turn=_reading(done="continue", note=f"if noted is None: {_NOTED}"),
+    read_in_turn=_reading(done="continue", note=f"if numbered is None: {_NOTED}"),
 )
 
 _ALARMS = "if alarms and alarms[0].due <= time: return after_alarms(event)"

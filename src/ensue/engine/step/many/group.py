@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import QuickWindow, TabledFilter
+from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.engine.core.jit import FAR
@@ -151,7 +151,7 @@ class StepGroup:
         number = self._numbers[rule.name]
         exchange = self._exchange(rule)
         for key, instance in rule.instances.items():
-            assert isinstance(instance, TabledFilter | QuickWindow | EclRunner)
+            assert isinstance(instance, TabledFilter | GeneratedWindow | EclRunner)
             state = self.keys.get(key) or self._begin(key)
             exchange.take_in(instance, state)
             outputs = instance.made_outputs
@@ -183,7 +183,7 @@ class StepGroup:
             if emitted:
                 outputs.time, outputs.made = state.time, emitted
             instance = rule.starter(rule.ports.timers, outputs, 0)
-            assert isinstance(instance, TabledFilter | QuickWindow | EclRunner)
+            assert isinstance(instance, TabledFilter | GeneratedWindow | EclRunner)
             exchange.take_out(instance, state)
             found[key] = instance
         return found
@@ -232,7 +232,7 @@ class StepGroup:
         visits: Any,
         is_noop: bool,
         key: FastKey | None,
-        noted: tuple[int, Event],
+        numbered: tuple[int, Event],
         counts: Counts,
         made: list[Event],
     ) -> int:
@@ -244,7 +244,7 @@ class StepGroup:
             for rule in (visits >> np.uint32(8)).tolist():
                 counts.without_key[self.rules[rule].name] += 1
             return 0
-        number, event = noted
+        number, event = numbered
         state = self.keys.get(key)
         if state is None:
             if is_noop:
