@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from ensue.engine.core.instances.emitting import compile_single, recipe_of
+from ensue.engine.core.instances.emitting import compile_single
+from ensue.engine.core.instances.recipes import recipe_of
 from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event

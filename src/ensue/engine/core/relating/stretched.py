@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ensue.engine.core.instances.emitting import statements_with
 from ensue.engine.core.instances.firing import NumberedEvent, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
+from ensue.engine.core.instances.recipes import statements_with
 from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import having_of, scopes_of
 from ensue.engine.core.relating.linked import NO_LASTS, LinkedFacts, LinkedFilter
