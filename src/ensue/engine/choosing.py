@@ -1,8 +1,7 @@
-"""Which engines there are, what is asked of each, and which one runs a library.
+"""The engines by name, the protocols that they fill, and the choice of one for a library.
 
-A name comes in, from a user; out goes how to make the engine of that name. `auto` is `step`, but
-for an input that is read whole, where compiled loops may be the better choice. What an engine does
-is told in its own package.
+In comes a name from a user; out goes the engine of that name. `auto` is `step`; only for a bounded
+input with a wide window it is `batch`. Each engine is a package of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ensue.lang.syntax import (
 
 
 class Engine(Protocol):
-    """What every engine can do: read events that are in order, let time pass, change its rules.
+    """An engine: it reads events that are in order, moves its clock, and changes its rules.
 
     Outputs come in parts, so that those of a clock that jumps need not all be held at once.
     """
@@ -44,7 +43,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ReadsMany(Protocol):
-    """What an engine for batches can do besides: read many events at once, and save itself."""
+    """An engine for batches: it reads many events at once, and saves its own state."""
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]: ...
 
@@ -55,7 +54,7 @@ class ReadsMany(Protocol):
 
 @runtime_checkable
 class KnowsTimers(Protocol):
-    """What an engine that lives with the clock can do besides: say when a timer is due."""
+    """An engine that can say when its next timer is due."""
 
     def next_due(self) -> int | None: ...
 
@@ -87,9 +86,10 @@ def choose_engine(name: str) -> str:
 
 
 def engine_with_history(name: str, explain: bool) -> str:
-    """The engine of a run that asks a history, which is another one after every event.
+    """The engine of a run that asks a history.
 
-    So events are read one by one, and what has been read cannot be told again later.
+    The history changes with every event, so that events are read one by one, and cannot be read
+    again later for an explanation.
     """
     if explain:
         raise UsageError(
@@ -100,7 +100,7 @@ def engine_with_history(name: str, explain: bool) -> str:
 
 
 WIDE_WINDOW = 200
-"""From how many places on a window is left to compiled loops, where the whole input is at hand."""
+"""The fewest places of a window for which a bounded input goes through compiled loops."""
 
 
 def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:

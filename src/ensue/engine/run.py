@@ -30,7 +30,7 @@ from ensue.engine.core.saved_rules import restore_event
 from ensue.engine.counts import Counts, run_html
 from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
-from ensue.engine.running.admission import Admission, Publications, asking
+from ensue.engine.running.admission import Admission, Publications, with_history
 from ensue.engine.running.handout import Handout
 from ensue.engine.running.resuming import (
     ResumeTerms,
@@ -104,9 +104,7 @@ class Run:
         self._admission = Admission(
             library.types, self.counts, self._ordering, publications, self._history
         )
-        self._handout = Handout(
-            self._lock, self.counts, self._told_as_damage, self._open_fast_paths
-        )
+        self._handout = Handout(self._lock, self.counts, self._damage_guard, self._open_fast_paths)
         self._fast_paths: FastPaths = {}
         self._open_paths: FastPaths = {}
         self._find_fast_paths()
@@ -285,7 +283,7 @@ class Run:
                 yield from self._engine.read_in_parts(event)
             else:
                 # An event is read with the history as it stands before it, and then kept there.
-                yield from asking(self._engine.read_in_parts(event), self._publications)
+                yield from with_history(self._engine.read_in_parts(event), self._publications)
                 self._publications.add(event)
 
     def _hand_out(self, parts: Iterator[list[Event]]) -> Iterator[Event]:
@@ -293,7 +291,7 @@ class Run:
         self._open_paths = {}
         return self._handout.hand_out(parts)
 
-    def _told_as_damage(self) -> AbstractContextManager[None]:
+    def _damage_guard(self) -> AbstractContextManager[None]:
         """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
 
@@ -412,7 +410,7 @@ class Run:
         A run by the definitions (the reference engine, or one that explains) saves every event
         that it has read, and reads them again when it is resumed; see `snapshots`.
         """
-        with self._lock, self._told_as_damage():
+        with self._lock, self._damage_guard():
             return write_snapshot(self._saved(), key)
 
     def _saved(self) -> Snapshot:

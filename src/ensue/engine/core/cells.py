@@ -211,14 +211,14 @@ class RuleCells:
 
         `FAR` needs no event, or has no window to count in; -`FAR` is not active.
         """
-        homes = self.table.homes()[self.states[chosen]]
+        at = self.table.registers_of_starts()[self.states[chosen]]
         registers = self._registers[chosen]
         if registers.shape[1]:
-            starts = np.take_along_axis(registers, np.maximum(homes, 0), axis=1)
+            starts = np.take_along_axis(registers, np.maximum(at, 0), axis=1)
         else:
-            starts = np.zeros(homes.shape, np.int64)
-        starts[homes == NOWHERE] = -FAR
-        starts[homes == ORIGIN] = FAR
+            starts = np.zeros(at.shape, np.int64)
+        starts[at == NOWHERE] = -FAR
+        starts[at == ORIGIN] = FAR
         return starts
 
     def started_of(self, chosen: Rows) -> Mask:

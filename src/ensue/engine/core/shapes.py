@@ -86,11 +86,11 @@ def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
         else TimerPort(port.kind, ranks[port.period.microseconds], numbered[port.name])
         for port in correlation.ports
     )
-    said: Any = replace(with_ports(correlation, numbered), name="", ports=bare)
-    if isinstance(said, EclCorrelation) and ranks:
-        said = replace(said, body=_with_ranks(said.body, ranks))
-    clauses = said.clauses
-    return clauses.within is not None, replace(said, clauses=replace(clauses, within=None))
+    shape: Any = replace(with_ports(correlation, numbered), name="", ports=bare)
+    if isinstance(shape, EclCorrelation) and ranks:
+        shape = replace(shape, body=_with_ranks(shape.body, ranks))
+    clauses = shape.clauses
+    return clauses.within is not None, replace(shape, clauses=replace(clauses, within=None))
 
 
 def table_of(correlation: Correlation, machine: Machine) -> RuleTable:
@@ -120,9 +120,9 @@ def window_of(correlation: Correlation) -> int | None:
     return None if within is None else within.microseconds
 
 
-def lengths_of(correlation: Correlation, alike: Correlation, table: RuleTable) -> list[int]:
-    """How long the timers of a rule run, in the order of its table, which was made of `alike`."""
-    own = dict(zip(durations_in(alike), durations_in(correlation), strict=True))
+def lengths_of(correlation: Correlation, example: Correlation, table: RuleTable) -> list[int]:
+    """How long the timers of a rule run, in the order of its table, which was made of `example`."""
+    own = dict(zip(durations_in(example), durations_in(correlation), strict=True))
     return [own[each] for each in table.timers.after.tolist()]
 
 
@@ -134,10 +134,10 @@ def durations_in(correlation: Correlation) -> list[int]:
     return sorted(found)
 
 
-def _with_ranks(said: Any, ranks: Mapping[int, Duration]) -> Any:
+def _with_ranks(expression: Any, ranks: Mapping[int, Duration]) -> Any:
     """An expression in which the ranks of its durations stand for the durations."""
 
     def ranked(node: Any) -> Any:
         return Timeout(ranks[node.after.microseconds]) if isinstance(node, Timeout) else None
 
-    return mapped(said, ranked)
+    return mapped(expression, ranked)

@@ -40,11 +40,11 @@ from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 
 OUTPUTS_REMEMBERED = 100_000
-"""For how many of the latest outputs the reasons are kept."""
+"""The most outputs whose reasons are kept; the oldest are dropped first."""
 
 
 LINES_SHOWN = 10
-"""Up to how many causes are said one by one; of more, the first and the last ones."""
+"""The most causes that are listed; of more, the first and the last are."""
 
 
 def shortened(lines: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ import msgspec
 from ensue.engine.timing.jumps import UNBOUNDED
 
 QUORUM = 100
-"""How many events, beyond those read meanwhile, move a clock; fewer if it stands on fewer."""
+"""The events that move a clock, beyond those read meanwhile; fewer, if the clock has read fewer."""
 
 DAY = 86_400 * 1_000_000
 

@@ -23,7 +23,7 @@ from ensue.events.types import ValueType
 from ensue.lang.expressions.scopes import PortScope, TimerScope
 
 MOST_SORTED_OUT = 3
-"""Up to how many bound events are put in order by comparisons that are written out."""
+"""The most bound events that are put in order by comparisons in the generated text."""
 
 
 _SINGLE = """

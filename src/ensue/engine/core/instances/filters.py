@@ -152,14 +152,14 @@ class TabledFilter(FilterRunner):
 
     def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         row = self.row
-        step = row.get(mask) or self.rows.step(row, mask)
-        if step.bind is not None:
-            step.bind(self, numbered)
-        self.row = step.to
-        if not step.effects:
+        move = row.get(mask) or self.rows.move(row, mask)
+        if move.bind is not None:
+            move.bind(self, numbered)
+        self.row = move.to
+        if not move.effects:
             return []
         facts = self.facts
-        emit = facts.emit_of.get(step)
+        emit = facts.emit_of.get(move)
         if emit is not None:
             held = self._outputs_or_key
             outputs = held if held.__class__ is Outputs else self.outputs
@@ -171,22 +171,22 @@ class TabledFilter(FilterRunner):
             trigger = trigger_of(numbered)
             return [
                 output
-                for emit in facts.firings(step)
+                for emit in facts.firings(move)
                 for output in emit(self.outputs, self, time, trigger)
             ]
         made: list[Event] = []
-        while step.effects:
+        while move.effects:
             self.triggered(time)
-            made += self._transformed(step.effects, time, numbered)
+            made += self._transformed(move.effects, time, numbered)
             if not self._changed:
                 break
-            step = self.rows.step(self.row, 0)
-            self.row = step.to
+            move = self.rows.move(self.row, 0)
+            self.row = move.to
         return made
 
     def idle_until(self, port: TimerPort) -> int | None:
         mask = self.facts.timer_mask(port)
-        return ENDLESS if mask is not None and self.rows.step(self.row, mask).is_noop else None
+        return ENDLESS if mask is not None and self.rows.move(self.row, mask).is_noop else None
 
     def is_active(self, state: State) -> bool:
         return bool(self.row.bits >> state & 1)
@@ -200,7 +200,7 @@ class TabledFilter(FilterRunner):
 
 
 NO_MOVES: dict[int, RowMove] = {}
-"""What a machine that is stepped directly has for a row: no step is ever known beforehand."""
+"""The row of a machine with a window: none of its moves is known beforehand."""
 
 
 class WindowedFilter(FilterRunner):

@@ -1,11 +1,11 @@
-"""Tables by bit masks, and where a filter on its table keeps what is bound.
+"""Tables by bit masks, and the places in which a filter on its table keeps bound events.
 
 A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
 to a `RowMove`: the next row, the places that the event is bound in, and what else happens. Moves
 are made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are
 shared by all keys and by all rules whose machines have the same structure. Most events of a long
-chain do nothing to a row: they share one move, and no pass is made for them. Past the limits a row
-is made, used and forgotten.
+chain do nothing to a row: they share one move, and no pass is made for them. Past the limits of a
+table, a row is made for one event and not kept.
 
 The first places of a key are attributes of its instance, and only the others, which few rules have,
 are in a list: a list for each key would be two more pieces of memory, and with thousands of keys
@@ -68,7 +68,7 @@ def _in_attributes(places: frozenset[int]) -> BindPlaces:
 
 
 def _in_list(few: BindPlaces | None, others: Sequence[int]) -> BindPlaces:
-    """For places of which some, or all, are in the list."""
+    """Binds places of which at least one is in the list."""
 
     def bind(held: Any, numbered: NumberedEvent) -> None:
         if few is not None:
@@ -118,14 +118,14 @@ class RowMove:
 
 
 class Row(dict[int, RowMove]):
-    """A state of a table; the steps that are known from it, by the masks of events.
+    """A state of a table: the moves that are known from it, by the masks of events.
 
-    `bits` are the active states; `idle` is the step of events that enable nothing, once known.
+    `bits` are the active states; `idle` is the move of events that enable nothing, once known.
     """
 
     __slots__ = ("_active", "bits", "idle", "is_kept")
 
-    # A row is itself, whatever steps it knows.
+    # Two rows are never equal, even if they know the same moves.
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, bits: int, is_kept: bool) -> None:
@@ -154,31 +154,31 @@ class RowTable:
         self._switches: dict[tuple[str, str], Switch] = {
             (each.kind, each.label): each for each in machine.switches
         }
-        self._rows_left, self._steps_left = limits.table_states, limits.table_moves
+        self._rows_left, self._moves_left = limits.table_states, limits.table_moves
         self._marks_left = limits.table_marks
         self._bound = {place: state for b in machine.branches for place, _, state in b.places}
         self._rows: dict[int, Row] = {}
         self.first = self._row(self._stepper.first)
         self.first_timers = self._stepper.first_timers
 
-    def step(self, row: Row, mask: int) -> RowMove:
+    def move(self, row: Row, mask: int) -> RowMove:
         """The move of an event in a row; without atoms (0), the move after a transformer."""
         known = row.get(mask)
         if known is None:
             readers = self._stepper.readers(row.bits, mask)
             known = None if readers else row.idle
             if known is None:
-                known = self._step(row, self._stepper.take(row.bits, readers))
+                known = self._new_move(row, self._stepper.take(row.bits, readers))
                 if not readers:
                     row.idle = known
-            if row.is_kept and self._steps_left > 0:
-                self._steps_left -= 1
+            if row.is_kept and self._moves_left > 0:
+                self._moves_left -= 1
                 row[mask] = known
         return known
 
-    def tick(self, row: Row, due: Iterable[State]) -> RowMove:
+    def timeout_move(self, row: Row, due: Iterable[State]) -> RowMove:
         """The move that the timeouts which are due cause in a row."""
-        return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
+        return self._new_move(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
     def switch(self, row: Row, kind: str, label: str) -> Row:
         """Where aborting or reviving a label leads."""
@@ -191,7 +191,7 @@ class RowTable:
         """The row of a set of active states, as a snapshot holds it."""
         return self._row(bits_of(active))
 
-    def _step(self, row: Row, taken: BitTaken) -> RowMove:
+    def _new_move(self, row: Row, taken: BitTaken) -> RowMove:
         effects = taken.effects
         if effects and self._conditions is not None:
             effects = tuple(each for each in effects if self._has_outputs(each, self._conditions))
@@ -232,7 +232,7 @@ class RowTable:
 
 
 class SharedTables:
-    """Machines of the same structure are built once, whatever their ports are called."""
+    """Tables by the structure of their machines: rules with other names of ports share a table."""
 
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits

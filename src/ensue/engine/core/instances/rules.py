@@ -1,8 +1,8 @@
-"""A rule that runs: its machine, and its instances by key.
+"""A rule that runs event by event: its machine, and its instances by key.
 
-In come events that the rule wants, each with its key and the mask of its atoms; out come outputs.
-A key that is back where it started is dropped, so that memory follows the number of keys in the
-middle of a match, and not the number of keys that were ever seen.
+In come events that the rule reads, each with its key and the mask of its atoms; out come outputs.
+A key that stands as at its start is dropped, so that memory grows with the number of keys in the
+middle of a match, and not with the number of keys that have ever come.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
 
 KEYS_BEFORE_A_SWEEP = 1024
-"""How many keys a rule has before it looks for keys that can be dropped."""
+"""The fewest keys for which a rule looks for keys that can be dropped."""
 
 
 class HoldsInstances(Protocol):
@@ -51,11 +51,11 @@ class HoldsInstances(Protocol):
 
 
 class Rule:
-    """A rule of the step engine, with its instances by key.
+    """A rule that runs event by event, with its instances by key.
 
-    `order` is its place in the library, which orders what happens at one moment.
+    `order` is its place in the library, by which rules fire that are due together.
 
-    A rule that runs in cells has its keys in its `group`.
+    Where a rule runs in cells, its `group` holds its keys.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Rule:
 
     @property
     def looks_back(self) -> bool:
-        """Whether it goes through the events that it has remembered."""
+        """Whether it runs by the definitions, from all the events that it remembers."""
         return self.form == "memory" and self.chains is None
 
     @property
@@ -150,7 +150,7 @@ class Rule:
 
     @property
     def first_moves(self) -> Mapping[int, RowMove | FirstMove | QuietMove]:
-        """What events do to a key that has not started, as far as it is known."""
+        """The known moves of a key that has not started, by the masks of events."""
         if not self.forgets_idle_keys:
             return {}
         if self.steps is not None:
@@ -164,7 +164,7 @@ class Rule:
             return self.steps.first_move(mask)
         if self.chains is not None:
             return self.chains.first_move(mask)
-        return None if self.rows is None else self.rows.step(self.rows.first, mask)
+        return None if self.rows is None else self.rows.move(self.rows.first, mask)
 
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
@@ -200,8 +200,8 @@ class Rule:
         instance = self.instances.get(key)
         if instance is None:
             if self.forgets_idle_keys:
-                step = self.first_moves.get(mask) or self._first_move(mask)
-                if step is not None and step.is_noop:
+                move = self.first_moves.get(mask) or self._first_move(mask)
+                if move is not None and move.is_noop:
                     return None, []
             instance = self.begin(key, event.time)
             if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:

@@ -34,7 +34,7 @@ ALWAYS = 1 << 62
 """The start of what needs no earlier event than the present one."""
 
 MOST_REPEATED = 16
-"""Up to how many lines of internal transitions are repeated for each mask."""
+"""The most lines of internal transitions that are repeated for each mask."""
 
 
 @dataclass
@@ -238,7 +238,7 @@ MOST_OF_ONE_KEY = 2500
 
 MOST_MASKS = 256
 MOST_WRITTEN = 20_000
-"""For how many masks of atoms a machine has a function of its own, and how many lines in all."""
+"""The most masks of a machine that have a function of their own, and the most lines of all."""
 
 
 def is_generated(machine: Machine, keyed: bool) -> bool:

@@ -62,7 +62,7 @@ class TypeTests:
 
 
 PLANS_REMEMBERED = 4096
-"""For how many combinations of tests a type remembers its plans."""
+"""The most combinations of tests for which a type remembers its plans."""
 
 PlanEntry = tuple[
     Mapping[Any, Any],

@@ -38,10 +38,10 @@ from ensue.lang.expressions.tree import BoundTerm, ConceptTerm, TemporalTerm
 
 MANY_EVALUATED = 3
 MANY = {"evaluated": MANY_EVALUATED, "pattern": 25, "plain": 1_000}
-"""From how many predicates on the index is quicker than a line for each: a look-up takes some 9 us,
+"""The fewest predicates for which the index is quicker than a line each: a look-up takes some 9 us,
 an evaluation 10 to 25, a pattern 0.5 to 1, and a comparison of Python less than a tenth."""
 FEWEST_TOGETHER = 3
-"""From how many predicates over one attribute on a look-up is quicker than asking each."""
+"""The fewest predicates over one attribute for which a look-up is quicker than asking each."""
 
 TestBits = dict[Expression, int]
 """Predicates with their bits."""

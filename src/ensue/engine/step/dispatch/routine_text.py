@@ -48,8 +48,8 @@ class AskedOfType(Protocol):
 class RoutineText:
     """The text of one type's routines, and the values that it names.
 
-    Where events are `checked`, variables hold what was declared, or None. Not so those of names
-    that an event also answers itself, in lower case: these are asked in full.
+    Where events are `checked`, a variable holds a value of the declared type, or None. A name that
+    in lower case is an attribute of the event itself is an exception: it is asked in full.
     """
 
     def __init__(self, routines: AskedOfType, checked: bool = False) -> None:

@@ -56,41 +56,42 @@ def fit(event):
     return event
 """
 
-_NOTED = "numbered = (next(numbers), event)"
+_NUMBER_EVENT = "numbered = (next(numbers), event)"
 
 _COUNT_READING = "if rule.has_clock: instance.last_read = next(numbers)"
-"""Counts a reading: of keys with timers due together, the one with the oldest event goes first."""
+"""Numbers a reading: of keys whose timers are due together, the one with the oldest reading fires
+first."""
 
 _READ = """
 instance = instances.get(key)
 if instance is None:
-    step = first.get(mask)
-    if step is None or key is None: step = None
-    elif step.is_noop: {done}
+    move = first.get(mask)
+    if move is None or key is None: move = None
+    elif move.is_noop: {done}
     else: instance = rule.begin(key, time)
 else:
-    step = instance.row.get(mask)
-    if step is not None and step.is_noop:
+    move = instance.row.get(mask)
+    if move is not None and move.is_noop:
         {count_reading}
         {done}
-if step is not None and step.is_quiet:
-    instance.row = step.to
-    bind = step.bind
+if move is not None and move.is_quiet:
+    instance.row = move.to
+    bind = move.bind
     if bind is not None:
-        {note}
+        {number_event}
         bind(instance, numbered)
     {count_reading}
     {done}
 if instance is not None and rule.is_direct:
-    {note}
+    {number_event}
     outputs = instance.step(mask, time, numbered)
 else: outputs = let_read(rule, key, mask, ports, event)
 """
 
 
-def _reading(done: str, note: str) -> list[str]:
+def _reading(done: str, number_event: str) -> list[str]:
     """Statements that let one rule of a plan read the event."""
-    return filled(_READ, done=[done], note=[note]).splitlines()[1:]
+    return filled(_READ, done=[done], number_event=[number_event]).splitlines()[1:]
 
 
 _PUSH = filled(
@@ -131,8 +132,8 @@ def push(event):
     if made: counts.outputs += len(made)
     return made
 """,
-    read_alone=_reading(done="return []", note=_NOTED),
-    read_in_turn=_reading(done="continue", note=f"if numbered is None: {_NOTED}"),
+    read_alone=_reading(done="return []", number_event=_NUMBER_EVENT),
+    read_in_turn=_reading(done="continue", number_event=f"if numbered is None: {_NUMBER_EVENT}"),
 )
 
 _ALARMS = "if alarms and alarms[0].due <= time: return after_alarms(event)"
@@ -142,7 +143,7 @@ _PLAN = "plan, instances, first, mask, {number}, rule, ports"
 _ALARMS_OF_GROUPS = (
     "if earliest[0] <= time and plan.__class__ is not MixedReadPlan: return after_alarms(event)"
 )
-"""Where groups read an event, `read_together` sees to it."""
+"""Where groups read an event, `read_together` fires their alarms."""
 
 
 def compile_look(
@@ -200,7 +201,7 @@ def compile_push(routines: TypeRoutines, shared: Mapping[str, Any]) -> PushRouti
     found = _PLAN.format(number=number)
     plan = [f"try: {found} = known[tests]", f"except KeyError: {found} = plan_of(tests)"]
     if not (routines.predicates or routines.sources):
-        # Of every event of the type the same is known, before any has come.
+        # Without tests, all events of the type have one plan.
         scope["only_plan"] = _plan_of(routines, known, 0)
         tests, plan = [], [f"{found} = only_plan"]
     text = filled(

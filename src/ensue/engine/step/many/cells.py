@@ -47,7 +47,7 @@ from ensue.machine.determinise import TableState
 from ensue.machine.stepping import NOW, Starts
 
 FREE_MOVES, EVENTS_A_MOVE = 8192, 64
-"""How many moves a table may have, and for how many events one more; past that it is left."""
+"""The moves that a table may have, and the events that allow one more; past that it is left."""
 
 
 class StepTables(PackedTables):
@@ -82,7 +82,7 @@ class StepTables(PackedTables):
         bits: dict[Any, int] = {atom: bit for bit, atom in enumerate(atoms)}
         table = RuleTable(correlation, machine, bits)
         if example.forgets_idle_keys:
-            table.forget_start()
+            table.merge_start()
         self.examples.append(correlation)
         self._numbers.append({0: 0})
         return self.add(table, len(atoms))
@@ -184,7 +184,7 @@ class GroupCells:
 
     @property
     def room(self) -> int:
-        """For how many cells there is room."""
+        """The number of cells that there is room for."""
         return len(self._words) // int(self.control[SIZE])
 
     def grow(self) -> None:

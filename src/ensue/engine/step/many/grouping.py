@@ -91,7 +91,7 @@ def event_atoms(correlation: Correlation, machine: Machine) -> Sequence[PortAtom
 
 
 FEWEST_IN_CELLS = 16
-"""From how many rules on under one key cells are quicker than stepping each rule by itself.
+"""The fewest rules of a key for which cells are quicker than stepping each rule by itself.
 
 A call of the compiled loop costs some two microseconds, a rule that is stepped by itself half a
 microsecond: of eight rules `a ; b` that half of all events concern it is quicker to step each, of

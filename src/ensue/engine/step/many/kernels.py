@@ -8,7 +8,7 @@ The cells of all keys of a group are in one array, so that one call fires all th
 key, in the order of the stream: by time, then by the place of the rule in the library, then by the
 last event that the key has read. Two words stand before each cell: its owner, and its place among
 the alarms. The alarms are a lazy heap: an alarm that is put off or stopped stays where it is until
-its time has come, and is put right then, since most timers are set anew before they fire.
+its time has come, and is moved or removed then, since most timers are set anew before they fire.
 
 Arrays that are handed over together come as plain tuples, which a call unpacks far more quickly
 than named ones; `cells` says what is in them.
@@ -172,7 +172,7 @@ def _new_cell(cells: Any, control: Any) -> Any:
 def _free_cell(cells: Any, number: int, control: Any, alarms: Any) -> None:
     cell = number * control[SIZE] + BEFORE
     if alarms is not None and cells[cell + HEAP_AT] != 0:
-        _put_right(cells, cells[cell + HEAP_AT], FAR, 0, alarms[0], control)
+        _move_alarm(cells, cells[cell + HEAP_AT], FAR, 0, alarms[0], control)
     cells[cell + OWNER_AT] = -1
     cells[cell] = control[FREE]
     control[FREE] = number
@@ -247,7 +247,7 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         now = cells[timed + np.uint64(NEXT_DUE)]
         rank = ranks[number] << NUMBER_BITS | cells[timed + np.uint64(LAST_READ)]
         if now != heap[1, 0] or rank != heap[1, 1]:
-            _put_right(cells, 1, now, rank, heap, control)
+            _move_alarm(cells, 1, now, rank, heap, control)
             continue
         if count == fired.shape[1]:
             control[COUNT] = count
@@ -272,7 +272,7 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
             after_alarm(cell, rule, state, timers, running, port, now, limit)
         due = set_timers(cell, timers, np.int64(last >> HALF), running, now)
         cells[timed + np.uint64(NEXT_DUE)] = due
-        _put_right(cells, 1, due, rank, heap, control)
+        _move_alarm(cells, 1, due, rank, heap, control)
         if move >> HALF != 0:
             fired[0, count], fired[1, count] = number, np.int64(move >> HALF)
             for slot in range(slots):
@@ -297,13 +297,13 @@ def next_alarm(cells: Any, control: Any, alarms: Any) -> Any:
         if heap[1, 0] == due:
             return due
         rank = ranks[rule] << NUMBER_BITS | cells[cell + facts[rule, TIMED] + LAST_READ]
-        _put_right(cells, 1, due, rank, heap, control)
+        _move_alarm(cells, 1, due, rank, heap, control)
     return np.int64(FAR)
 
 
 @uncounted
 def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
-    """Set the alarm of every cell, whatever the heap has held before."""
+    """Set the alarms of all cells anew."""
     heap, _, ranks, facts, _ = alarms
     control[SET] = 0
     for number in range(1, control[USED]):
@@ -319,7 +319,7 @@ def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
 
 @uncounted
 def _set_alarm(cells: Any, cell: int, due: int, rank: int, heap: Any, control: Any) -> None:
-    """Have the cell in the heap no later than it is due."""
+    """Set the alarm of a cell, unless the heap has one for it that is due no later."""
     at = cells[cell + HEAP_AT]
     if at == 0:
         if due == FAR:
@@ -328,12 +328,12 @@ def _set_alarm(cells: Any, cell: int, due: int, rank: int, heap: Any, control: A
         at = control[SET]
     elif due >= heap[at, 0]:
         return
-    _put_up(cells, at, due, rank, cell, heap)
+    _sift_up(cells, at, due, rank, cell, heap)
 
 
 @uncounted
-def _put_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> None:
-    """Have a cell at a place of the heap, or above it where alarms are due later."""
+def _sift_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> None:
+    """Put the alarm of a cell at a place of the heap, or above it where alarms are due later."""
     while at > 1:
         above = (at + 2) >> 2
         if heap[above, 0] < due or (heap[above, 0] == due and heap[above, 1] < rank):
@@ -346,8 +346,8 @@ def _put_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> N
 
 
 @uncounted
-def _put_right(cells: Any, at: int, due: int, rank: int, heap: Any, control: Any) -> None:
-    """Have a cell of the heap, which is due then and not earlier, where it belongs, or nowhere."""
+def _move_alarm(cells: Any, at: int, due: int, rank: int, heap: Any, control: Any) -> None:
+    """Move the alarm at a place of the heap to a later due time; `FAR` removes it."""
     count = control[SET]
     cell = heap[at, 2]
     if due == FAR:
@@ -359,8 +359,8 @@ def _put_right(cells: Any, at: int, due: int, rank: int, heap: Any, control: Any
             return
         above = (at + 2) >> 2
         if at > 1 and (due < heap[above, 0] or (due == heap[above, 0] and rank < heap[above, 1])):
-            # The last alarm may be due before what was above another.
-            _put_up(cells, at, due, rank, cell, heap)
+            # The last alarm of the heap may be due before the one above this place.
+            _sift_up(cells, at, due, rank, cell, heap)
             return
     while True:
         below = 4 * at - 2
