@@ -334,7 +334,7 @@ class Pushing(Around):
         return status
 
 
-class Rounds(Around):
+class InRounds(Around):
     """`repeat`, `persist` and `loop`: start the body again, until they complete themselves."""
 
     def __init__(self, expression: Round, time: int) -> None:
@@ -410,7 +410,7 @@ def start(x: Ecl, time: int) -> UnderWay:
         case Push(type_name, body):
             return Pushing(type_name, body, time)
         case Round():
-            return Rounds(x, time)
+            return InRounds(x, time)
         case Modes(modes):
             return InModes(modes, time)
         case _:
