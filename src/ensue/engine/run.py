@@ -181,14 +181,14 @@ class Run:
 
     @property
     def max_jump(self) -> float:
-        """How far an event may lie ahead of those before it, in microseconds; may be infinite."""
+        """How far an event may lie ahead of the events before it, in microseconds, or infinity."""
         return self._ordering.max_jump
 
     def push_all(self, events: Iterable[EventLike]) -> list[Event]:
         """Read many events, as `push` reads one, and return what follows from them.
 
         Raises `EventError` at the first that is refused. An engine that reads one event at a time
-        has then read those before it; one that reads many has read none of them.
+        has then read the events before it; an engine that reads many has read none of them.
         """
         return list(self.push_all_iter(events))
 
@@ -317,7 +317,7 @@ class Run:
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.
 
-        They start at the next event. A type that runs already may be said again, if it is the same.
+        They start at the next event. A type may be declared again, if it is declared alike.
         Raises `LibraryError`, and leaves what runs as it was, if a name is taken or anything in the
         whole is wrong.
         """

@@ -130,7 +130,7 @@ class Cell(NamedTuple):
 
 
 class PackedRule(NamedTuple):
-    """The packed table of one rule: the words of all tables, and where those of the rule are."""
+    """The packed table of one rule: the words of all tables, and where its own words begin."""
 
     moves: npt.NDArray[np.uint64]
     halves: npt.NDArray[np.int32]
@@ -257,7 +257,7 @@ def take_move(cell: Any, rule: Any, move: Any, moment: Any, reading: Any, window
 
 @inlined
 def copy_slots(to: Any, count: Any, cell: Any, slots: Any) -> None:
-    """Write down what is in the slots of a cell."""
+    """Copy the slots of a cell to a firing."""
     for slot in range(slots):
         to[count, slot] = cell.flat[cell.at + U1 + np.uint64(slot)]
 

@@ -289,7 +289,7 @@ class RuleCells:
 
 
 def _ranks(starts: Instants) -> npt.NDArray[np.int64]:
-    """Where each start stands among those of its key, from 0; equal ones stand together."""
+    """The rank of each start among the starts of its key, from 0; equal starts have one rank."""
     ranks = np.full(starts.shape, NOWHERE, np.int64)
     ranks[starts == FAR] = ORIGIN
     moving = (starts != FAR) & (starts != -FAR)

@@ -3,7 +3,7 @@
 In come states and symbols by number; out go entries: the next state, the action, the places that
 are bound, the register that takes the present time, the timers that are set. Nothing here belongs
 to a key, so rules that differ only in what their ports ask for, in the length of their windows and
-of their timers share one table. How entries are laid out for kernels is told in `packed`.
+of their timers share one table. `packed` lays entries out for kernels.
 
 A *symbol* is a set of atoms that an event satisfies, or the firing of timers. A *state* is a set of
 states of the machine; with a window also which register holds which start, and in which order the

@@ -49,7 +49,7 @@ from ensue.machine.stepping import NOW
 Item = TypeVar("Item")
 
 MOST_READINGS = 2**40
-"""No rule has read so many events, and no number of one is larger than that."""
+"""More readings than any rule has made: the numbers of readings are smaller."""
 
 
 class SavedEvent(msgspec.Struct, array_like=True, frozen=True):
@@ -71,7 +71,7 @@ SavedPlace = tuple[int, int, int | str | SavedEvent]
 class SavedBranch(msgspec.Struct, array_like=True, frozen=True):
     """The remembered readings of a branch, as (time, ports, event).
 
-    `tallies` are of the readings that a rule without a window has let go, and of those here.
+    `tallies` are over these readings and over those that a rule without a window has dropped.
     """
 
     readings: list[tuple[int, list[str], SavedEvent | None]]
@@ -249,7 +249,7 @@ def _save_readings(
 
 
 def _ports_read(rule: Rule) -> frozenset[str]:
-    """The ports of which a statement wants more than that they are a cause."""
+    """The ports whose events a statement reads or sends on; of others, only the id is needed."""
     correlation = rule.correlation
     if not isinstance(correlation, FilterCorrelation):
         return frozenset()

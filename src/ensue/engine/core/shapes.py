@@ -1,9 +1,9 @@
-"""Which rules can share a pass over events, and which of those share a table.
+"""Which rules can have their cells side by side, and which rules share a table.
 
 In comes a correlation; out go its *company*, equal for rules whose cells can stand side by side,
-and its *shape*, equal for rules of one table. Rules of a shape differ in their names, in what
-their ports ask for, in the length of their windows and in how long their timers run, as long as
-those lengths are ordered alike.
+and its *shape*, equal for rules of one table. Rules of a shape may differ in their names, in the
+types and predicates of their ports, in the length of their windows and in the durations of their
+timers, if these have the same order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def event_ports(correlation: Correlation) -> list[EventPort]:
 
 
 def company_of(correlation: Correlation, machine: Machine | None) -> Company | None:
-    """The company of a rule; None where its events cannot be told by the ports they match."""
+    """The company of a rule; None where more counts of an event than the ports that it matches."""
     keys = correlation.clauses.by
     if machine is None or len(event_ports(correlation)) > MOST_PORTS:
         return None
@@ -94,7 +94,7 @@ def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
 
 
 def table_of(correlation: Correlation, machine: Machine) -> RuleTable:
-    """An empty table whose events are told by the ports that they match."""
+    """An empty table, in whose symbols an event is the set of ports that it matches."""
     bits: dict[Any, int] = {
         PortAtom(port.name): bit for bit, port in enumerate(event_ports(correlation))
     }

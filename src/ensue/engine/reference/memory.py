@@ -121,7 +121,7 @@ class BranchMemory:
     # --- the definitions ----------------------------------------------------------------------
 
     def first_since(self, time: int) -> int:
-        """The place from which on readings count, if only those at or after a time do."""
+        """The place of the first reading at or after a time."""
         return bisect_left(self._times, time)
 
     def matches(self, start: Place) -> bool:
@@ -160,7 +160,7 @@ class BranchMemory:
         return self.complete(last, begin)
 
     def begins(self, parts: Sequence[Filter], start: Place) -> Iterator[Place]:
-        """Where each part of `x ; y ; ...` begins: where those before it are complete."""
+        """Where each part of `x ; y ; ...` begins: where the parts before it are complete."""
         place = start
         for number, part in enumerate(parts):
             yield place

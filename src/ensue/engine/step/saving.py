@@ -1,7 +1,7 @@
 """The state of a stream on the step engine as plain data, rule by rule.
 
-In comes a stream; out goes a `SavedStream`, and the other way round. How one rule and its keys are
-saved is told in `core.saved_rules`. A state that no stream of the library can have had is refused
+In comes a stream; out goes a `SavedStream`, and the other way round. `core.saved_rules` saves one
+rule and its keys. A state that no stream of the library can have had is refused
 with `SnapshotError`.
 """
 

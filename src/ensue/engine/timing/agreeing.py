@@ -113,7 +113,7 @@ class TimeRuns:
         return merged
 
     def largest(self) -> TimeRun | None:
-        """The stretch of a bounded input that is read: the first of those with the most events."""
+        """The run of times that is read of a bounded input: the one with the most events."""
         return max(self.merge(), key=lambda run: run.events, default=None)
 
 

@@ -111,9 +111,9 @@ def far_problem(time: int, begins: int, ends: int, allowed: float) -> str:
 
 
 def check_advance(time: int, latest: float, allowed: float) -> None:
-    """Raises `UsageError` for a time that the clock is told, if it may not jump as far.
+    """Raises `UsageError` if a caller moves the clock further than it may jump.
 
-    Where nothing fires again and again the whole of time may be told: it makes nothing late.
+    Where no timer fires again and again, the clock may move as far as it likes: nothing is late.
     """
     if LONGEST_JUMP > allowed < time - latest < math.inf:
         raise UsageError(

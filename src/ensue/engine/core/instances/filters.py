@@ -1,7 +1,7 @@
 """Filters on their machines: on a table, or stepped directly where there is a window.
 
-Both take the moments of `ensue.engine.reference.filters`: the event, then the transformers of the
-branches that fired, then whatever those have completed by aborting.
+Both follow `ensue.engine.reference.filters`: the event is read; the transformers of the branches
+that fired run; then branches that an abort has completed fire, and so on.
 """
 
 from __future__ import annotations

@@ -97,11 +97,11 @@ class Recipe:
     @property
     def kind(self) -> object:
         """What recipes have in common that differ only in the names of their ports."""
-        said: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
+        parts: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
         numbered = {port: str(number) for number, port in enumerate(self.ports)}
         for each in self.statements:
             if isinstance(each, SentPort):
-                said.append(each.port)
+                parts.append(each.port)
                 continue
             # Constants as text, for in Python `1`, `1.0` and `True` would be one.
             values = [
@@ -116,8 +116,8 @@ class Recipe:
                 )
                 for name, number, value in each.values
             ]
-            said.append((each.type, each.carried, *values))
-        return tuple(said)
+            parts.append((each.type, each.carried, *values))
+        return tuple(parts)
 
 
 def _values_of(
@@ -169,7 +169,7 @@ def recipe_for(
     types: TypeSystem,
     labels: str,
     bound: tuple[str, ...],
-    said: Iterable[PushPort | PushNew | str],
+    statements: Iterable[PushPort | PushNew | str],
 ) -> Recipe:
     """The recipe of statements over bound ports, or of the types that an ECL expression emits."""
     timers = {port.name for port in correlation.ports if isinstance(port, TimerPort)}
@@ -177,7 +177,7 @@ def recipe_for(
     ports = (*(port for port in bound if port not in timers), *clocks)
     numbers = {port: number for number, port in enumerate(ports)}
     made: list[SentPort | BuiltEvent] = []
-    for statement in said:
+    for statement in statements:
         if isinstance(statement, str):
             attributes = types.attributes(statement)
             made.append(

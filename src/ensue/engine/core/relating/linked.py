@@ -8,8 +8,8 @@ each place of the chain (`links`): no other event can matter to a rule without a
 a match is in the window is asked of its first event; at a trigger, and where `unless` says so, a
 key drops these matches.
 
-`ChainFacts` and `ChainFilter` are common to all rules that relate events along chains: those here,
-those with aggregates (`stretched`) and those of several branches (`branched`).
+`ChainFacts` and `ChainFilter` are also the base of rules with aggregates (`stretched`) and of rules
+with several branches (`branched`).
 """
 
 from __future__ import annotations

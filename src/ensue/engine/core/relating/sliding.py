@@ -288,7 +288,7 @@ def sliding_aggregate(wanted: WantedAggregate) -> SlidingAggregate:
 
 
 class PortStretch:
-    """The events of one port in its stretch: those of `events` from `start` on, if any are left."""
+    """The events of one port in its stretch: `events` from the place `start` on."""
 
     __slots__ = ("events", "runs", "start")
 

@@ -186,7 +186,7 @@ class PredicateLines:
     def _bisected(
         self, name: str, bounds: Sequence[tuple[BoundTest, Expression, int]]
     ) -> list[str]:
-        """Predicates of the form `name > value`, with any sign but those of equality."""
+        """Predicates of the form `name > value`, or with `>=`, `<` or `<=`."""
         lines: list[str] = []
         # `v > 5` and its opposite count the constants below a value, `v >= 5` the value itself too.
         for steps_past, function in ((False, "bisect_left"), (True, "bisect_right")):

@@ -4,9 +4,9 @@ In come rules with their shapes (`grouping`); rules of one shape share a packed 
 a number, its place among the rules of the group in the order of the library. Under a key, a rule
 that has left its start has a *cell* (`cells`) with its state, the starts of what it has seen, the
 events that are bound and its due times. An event is, to a group, a list of *visits*: the rules that
-want it, each with a letter that says which of the rule's ports and predicates it matches. One call
-of a compiled loop takes the event through the cells of those rules, and one call fires all alarms
-up to a time under any key (`kernels`). What rules put out that have fired is for `outputs`.
+read it, each with a letter that says which of the rule's ports and predicates it matches. One call
+of a compiled loop takes the event through the cells of these rules, and one call fires all alarms
+up to a time under any key (`kernels`). The outputs of rules that have fired are for `outputs`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ Letters = tuple[Any, Any]
 class StepGroup:
     """All rules in cells that read by the keys of these names.
 
-    `outgrown` is told the shapes whose tables keep growing: their rules are to leave. `earliest` is
-    shared by all groups: a time before which none of their alarms is due.
+    `outgrown` is called with each shape whose table keeps growing, since its rules are to leave.
+    `earliest` is shared by all groups: a time before which none of their alarms is due.
     """
 
     def __init__(

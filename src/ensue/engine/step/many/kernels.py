@@ -212,7 +212,7 @@ def free_cells(where: Any, chosen: Any, cells: Any, control: Any, alarms: Any) -
 
 @uncounted
 def mark_bound(where: Any, cells: Any, control: Any, numbers: Any, is_bound: Any) -> None:
-    """Mark those of the sorted numbers of events that are in a slot of a cell of a key."""
+    """Mark the events, by their sorted numbers, that are in a slot of a cell of a key."""
     for rule in range(where.size):
         if where[rule] == 0:
             continue
