@@ -1,12 +1,12 @@
 """Routines made for a library: for each event type one that knows what its rules ask.
 
-In come the tests and plans of an event type (`plans`); out go functions that are compiled from text,
-of which `routine_text` has the lines. `look` makes every distinct test of the type's ports once and
-finds the plan for the tests that hold. `push` is the whole way of an event that comes in order: its
-attributes are checked, the clock moves, the tests are made and the rules are stepped; where a
-single rule reads it, without a loop. An event that needs more (a value that has to be converted or
-refused, an extension that goes before an attribute, an event that is late) goes to the slow path,
-which is the general code.
+In come the tests and plans of an event type (`plans`); out go functions that are compiled from
+text, of which `routine_text` has the lines. `look` makes every distinct test of the type's ports
+once and finds the plan for the tests that hold. `push` is the whole way of an event that comes in
+order: its attributes are checked, the clock moves, the tests are made and the rules are stepped;
+where a single rule reads it, without a loop. An event that needs more (a value that has to be
+converted or refused, an extension that goes before an attribute, an event that is late) goes to the
+slow path, which is the general code.
 
 The text is made of names from the checked library and of our own words. Constants, predicates and
 plans are handed over as values, so that nothing a user wrote is ever read as Python.
