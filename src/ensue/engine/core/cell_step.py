@@ -40,7 +40,7 @@ from ensue.engine.core.packed import (
     WINDOW,
 )
 
-DONE, LACKS_MOVE, LACKS_ROOM = 0, 1, 2
+DONE, LACKS_MOVE, LACKS_ROOM = 0, -1, -2
 """How a driver ended: at the end, at a move that has not been worked out, at a full array."""
 
 NO_ROW = -1

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.cell_step import LACKS_MOVE, LACKS_ROOM
 from ensue.engine.core.instances.ecl import EclRunner
 from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
@@ -27,16 +28,14 @@ from ensue.engine.outputs import Outputs
 from ensue.engine.step.many.cells import GroupCells, StepTables
 from ensue.engine.step.many.grouping import CellShape, event_atoms
 from ensue.engine.step.many.kernels import (
-    COUNT,
-    EVENTS,
+    EVENT_COUNT,
     FIRED,
+    FIRED_COUNT,
     LACKING_LETTER,
     LACKING_RULE,
     LACKING_STATE,
     LACKS_CELL,
-    LACKS_MOVE,
-    LACKS_ROOM,
-    SLOTS,
+    SLOT_COUNT,
     fire_until,
     visit,
 )
@@ -141,7 +140,7 @@ class StepGroup:
     def _lay_out(self) -> None:
         """Have room in cells and firings for what the tables need by now."""
         self._cells.fit()
-        width = FIRED + int(self._cells.control[SLOTS])
+        width = FIRED + int(self._cells.control[SLOT_COUNT])
         if self._fired.shape != (width, len(self.rules)):
             self._fired = np.zeros((width, len(self.rules)), np.int64)
             self._alarmed = np.zeros((width + 3, ALARMS_AT_ONCE), np.int64)
@@ -287,7 +286,7 @@ class StepGroup:
         cells = self._cells
         if lacking == LACKS_MOVE:
             rule, state, letter, events = cells.control[
-                [LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS]
+                [LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENT_COUNT]
             ].tolist()
             shape = self._shape_of[rule]
             self._tables.fill(rule, state, letter)
@@ -357,7 +356,7 @@ class StepGroup:
             if count > 0:
                 self._emit_alarms(self._alarmed[:, :count].tolist(), made, orders)
             elif count == LACKS_ROOM:
-                cells.control[COUNT] = 0
+                cells.control[FIRED_COUNT] = 0
                 self._emit_alarms(self._alarmed.tolist(), made, orders)
             elif count < 0:
                 self._provide(count, limit)
