@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from threading import RLock
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from ensue.engine.changing import HasTree, with_definitions, without
 from ensue.engine.choosing import (
@@ -32,6 +32,7 @@ from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.engine.running.admission import Admission, Publications, with_history
 from ensue.engine.running.handout import Handout
+from ensue.engine.running.holding import Holder, holders_in
 from ensue.engine.running.resuming import (
     ResumeTerms,
     check_restored,
@@ -61,9 +62,6 @@ from ensue.errors import EnsueError, SnapshotError, UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
-
-if TYPE_CHECKING:
-    from ensue.engine.running.holding import Holder
 
 FastPaths = Mapping[str, Callable[[Event], list[Event]]]
 """For types of events, a function that does all that `push` does for an event in order."""
@@ -309,9 +307,6 @@ class Run:
 
     def holders(self) -> list[Holder]:
         """The rules that run now, each with the keys that it holds."""
-        # Only servers ask, and it knows every engine.
-        from ensue.engine.running.holding import holders_in
-
         return holders_in(self._engine)
 
     def add(self, definitions: str | HasTree) -> None:

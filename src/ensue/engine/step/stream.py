@@ -40,7 +40,7 @@ from ensue.engine.step.dispatch.routines import (
     compile_look,
     compile_push,
 )
-from ensue.engine.step.many.grouping import Grouping
+from ensue.engine.step.many.grouping import AlarmOrder, CellShape, Grouping
 from ensue.engine.timing.alarms import Alarms, advance_in_steps
 from ensue.engine.timing.ordering import Ordering
 from ensue.events.event import Event
@@ -49,8 +49,8 @@ from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.prepared import brought_plan
 
 if TYPE_CHECKING:
-    from ensue.engine.step.many.group import AlarmOrder, StepGroup
-    from ensue.engine.step.many.grouping import CellShape
+    # Loaded when a library has enough rules for cells (`_new_group`).
+    from ensue.engine.step.many.group import StepGroup
 
 
 class StepStream:

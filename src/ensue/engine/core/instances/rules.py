@@ -7,7 +7,7 @@ middle of a match, and not with the number of keys that have ever come.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -46,6 +46,9 @@ KEYS_BEFORE_A_SWEEP = 1024
 
 class HoldsInstances(Protocol):
     """A group of rules that run in cells, as one of its rules sees it."""
+
+    @property
+    def keys(self) -> Collection[FastKey]: ...
 
     def instances_of(self, rule: Rule, /) -> Mapping[FastKey, Runner]: ...
 

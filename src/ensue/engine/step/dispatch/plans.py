@@ -28,6 +28,7 @@ from ensue.lang.syntax import EventPort
 from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom, Timer
 
 if TYPE_CHECKING:
+    # Loaded when a library has enough rules for cells.
     from ensue.engine.step.many.group import Letters, StepGroup
 
 

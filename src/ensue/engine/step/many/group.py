@@ -26,7 +26,7 @@ from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
 from ensue.engine.step.many.cells import GroupCells, StepTables
-from ensue.engine.step.many.grouping import CellShape, event_atoms
+from ensue.engine.step.many.grouping import AlarmOrder, CellShape, event_atoms
 from ensue.engine.step.many.kernels import (
     EVENT_COUNT,
     FIRED,
@@ -48,9 +48,6 @@ from ensue.machine.model import PortAtom, PredicateAtom
 
 ALARMS_AT_ONCE = 1024
 """How many alarms are fired before their outputs are made: a clock may jump by days."""
-
-AlarmOrder = tuple[int, int, int]
-"""What orders outputs of alarms: time, place of the rule in the library, last event of the key."""
 
 Letters = tuple[Any, Any]
 """Numbers of rules, and for each the bits of its letter, as arrays."""

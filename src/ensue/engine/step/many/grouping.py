@@ -34,6 +34,10 @@ MOST_TRANSITIONS = 160
 """A larger machine mostly has a larger table than pays."""
 
 CellShape = tuple[object, ...]
+"""Equal for rules that share a table."""
+
+AlarmOrder = tuple[int, int, int]
+"""What orders outputs of alarms: time, place of the rule in the library, last event of the key."""
 
 
 def why_no_cells(correlation: Correlation, machine: Machine) -> str | None:
