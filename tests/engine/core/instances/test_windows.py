@@ -92,6 +92,6 @@ def test_what_an_event_does_is_written_in_lines_that_do_not_grow_with_the_ports(
         machine = plan(ensue.parse(combined(operator, ports, "within 1 s")).correlations[0]).machine
         assert machine is not None
         steps = windows.WindowSteps(machine)
-        lengths.append([len(steps._text.reading(1 << atom).lines) for atom in (0, 5, 29)])
+        lengths.append([len(steps._text.take(1 << atom).lines) for atom in (0, 5, 29)])
 
     assert lengths[0] == lengths[1]
