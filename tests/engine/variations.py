@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from random import Random
+from unittest.mock import patch
 
 import ensue
 from ensue.engine import choosing
-from ensue.engine.counts import Counts
 from ensue.engine.step import StepStream
 from ensue.events.event import Event
-from ensue.lang.checked import CheckedLibrary
 from ensue.machine.limits import MachineLimits
 from tests.oracle.agreement import Observed, events_in_order, started
 from tests.oracle.generator import Scenario
@@ -73,13 +73,5 @@ def with_other_rules(scenario: Scenario, seed: int) -> Observed:
 def table_states(states: int) -> Iterator[None]:
     """Tables hold no more than so many states, and their moves."""
     limits = MachineLimits(table_states=states, table_moves=states)
-
-    def small(library: CheckedLibrary, counts: Counts) -> StepStream:
-        return StepStream(library, counts, limits)
-
-    usual = choosing.ENGINES
-    choosing.ENGINES = {**usual, "step": small}
-    try:
+    with patch.dict(choosing.ENGINES, step=partial(StepStream, limits=limits)):
         yield
-    finally:
-        choosing.ENGINES = usual

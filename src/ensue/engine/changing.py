@@ -1,8 +1,8 @@
-"""Rules that come and go while a run goes on: from what is asked to the library that runs next.
+"""Changes of rules while a run goes on: from a request to the next library.
 
 In come the library that runs and the definitions to add, to replace or to remove; out goes the
-next library, checked as a whole, or a `LibraryError` that points into the text that was given. The
-rules that stay keep their places, a replaced one takes the place of the old, new ones come last.
+next library, checked as a whole, or a `LibraryError` that points into the text that was given.
+Rules that stay keep their places, a replaced rule takes the place of the old, new rules come last.
 Nothing runs here: a `Run` takes the next library over, or goes on with the one it has.
 """
 
@@ -61,12 +61,13 @@ def with_definitions(
     text = more if isinstance(more, str) else print_library(more.checked.tree)
     new, found = _read(text)
     given = {_name(each): each for each in new.definitions}
-    kept = [each for each in running.tree.definitions if not _gives_way(each, given, replacing)]
+    kept = [each for each in running.tree.definitions if not _is_replaced(each, given, replacing)]
     order = [_name(each) for each in running.tree.definitions]
     if not found:
-        quick = _checked_as_it_is(_in_order((*kept, *new.definitions), order), running.ontology)
-        if quick is not None:
-            return quick
+        tree = _in_order((*kept, *new.definitions), order)
+        quickly_checked = _checked_without_findings(tree, running.ontology)
+        if quickly_checked is not None:
+            return quickly_checked
     source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
     whole = checked_source(source, running.ontology).tree.definitions
     checked = check(_in_order(whole, order), Diagnostics(source), running.ontology)
@@ -89,9 +90,9 @@ def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
             hint = did_you_mean(name, known)
             raise UsageError(f"there is no `{name}` in the library that runs; {hint}")
     kept = LibraryTree(tuple(each for each in running.tree.definitions if each.name not in gone))
-    quick = _checked_as_it_is(kept, running.ontology)
+    checked = _checked_without_findings(kept, running.ontology)
     source = Source.of(print_library(kept), RUNNING)
-    return quick or checked_source(source, running.ontology)
+    return checked or checked_source(source, running.ontology)
 
 
 def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: TypeSystem) -> bool:
@@ -110,7 +111,7 @@ def _types_of(correlation: Correlation) -> set[str]:
     return names | {each.type for each in statements_of(correlation) if isinstance(each, PushNew)}
 
 
-class _SaysSomething(Diagnostics):
+class _StopAtFinding(Diagnostics):
     """For a library that is expected to have no findings: the first one ends the check."""
 
     def _add(self, *what: object) -> None:  # noqa: ARG002
@@ -121,17 +122,19 @@ class _FindingError(Exception):
     pass
 
 
-def _checked_as_it_is(tree: LibraryTree, ontology: BindingOntology | None) -> CheckedLibrary | None:
-    """The library of definitions that were read before; None if it has findings.
+def _checked_without_findings(
+    tree: LibraryTree, ontology: BindingOntology | None
+) -> CheckedLibrary | None:
+    """The library of a tree, without reading its text again; None if it has findings.
 
-    Then it has to be read again as one text, so that each finding has its place. Reading a thousand
-    rules takes half a second, for which a run would stand still.
+    With findings it is read again as one text, so that each finding has its place. To read a
+    thousand rules takes half a second, for which a run would stand still.
     """
     limits, size = DEFAULT_LIMITS, len(print_library(tree).encode())
     if len(tree.definitions) > limits.definitions or size > limits.bytes:
         return None
     try:
-        return check(tree, _SaysSomething(Source.of("")), ontology)
+        return check(tree, _StopAtFinding(Source.of("")), ontology)
     except _FindingError:
         return None
 
@@ -144,7 +147,7 @@ def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) 
     )
 
 
-def _gives_way(
+def _is_replaced(
     old: Definition, given: Mapping[tuple[bool, str], Definition], replacing: bool
 ) -> bool:
     """Whether a new definition replaces an old one. A type may be declared again as it is."""

@@ -1,8 +1,7 @@
-"""Which engines there are, what is asked of each, and which one runs a library.
+"""The engines by name, the protocols that they fill, and the choice of one for a library.
 
-A name comes in, from a user; out goes how to make the engine of that name. `auto` is `step`, but
-for an input that is read whole, where compiled loops may be the better choice. What an engine does
-is told in its own package.
+In comes a name from a user; out goes the engine of that name. `auto` is `step`; only for a bounded
+input with a wide window it is `batch`. Each engine is a package of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from ensue.engine.counts import Counts
 from ensue.engine.reference import reference_engine
-from ensue.engine.step import step_engine
+from ensue.engine.step import StepStream
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
@@ -30,16 +29,12 @@ from ensue.lang.syntax import (
 
 
 class Engine(Protocol):
-    """What every engine can do: read events that are in order, let time pass, change its rules.
+    """An engine: it reads events that are in order, moves its clock, and changes its rules.
 
-    Outputs come whole or in parts, so that those of a clock that jumps need not all be held.
+    Outputs come in parts, so that those of a clock that jumps need not all be held at once.
     """
 
-    def read(self, event: Event) -> list[Event]: ...
-
     def read_in_parts(self, event: Event) -> Iterator[list[Event]]: ...
-
-    def advance(self, time: int) -> list[Event]: ...
 
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]: ...
 
@@ -48,9 +43,7 @@ class Engine(Protocol):
 
 @runtime_checkable
 class ReadsMany(Protocol):
-    """What an engine for batches can do besides: read many events at once, and save itself."""
-
-    def read_all(self, events: Sequence[Event]) -> list[Event]: ...
+    """An engine for batches: it reads many events at once, and saves its own state."""
 
     def read_all_in_parts(self, events: Sequence[Event]) -> Iterator[list[Event]]: ...
 
@@ -61,7 +54,7 @@ class ReadsMany(Protocol):
 
 @runtime_checkable
 class KnowsTimers(Protocol):
-    """What an engine that lives with the clock can do besides: say when a timer is due."""
+    """An engine that can say when its next timer is due."""
 
     def next_due(self) -> int | None: ...
 
@@ -78,13 +71,9 @@ def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
 
 ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
     "reference": reference_engine,
-    "step": step_engine,
+    "step": StepStream,
     "batch": _batch_engine,
 }
-
-
-def make_engine(name: str, library: CheckedLibrary, counts: Counts) -> Engine:
-    return ENGINES[name](library, counts)
 
 
 def choose_engine(name: str) -> str:
@@ -97,9 +86,10 @@ def choose_engine(name: str) -> str:
 
 
 def engine_with_history(name: str, explain: bool) -> str:
-    """The engine of a run that asks a history, which is another one after every event.
+    """The engine of a run that asks a history.
 
-    So events are read one by one, and what has been read cannot be told again later.
+    The history changes with every event, so that events are read one by one, and cannot be read
+    again later for an explanation.
     """
     if explain:
         raise UsageError(
@@ -110,7 +100,7 @@ def engine_with_history(name: str, explain: bool) -> str:
 
 
 WIDE_WINDOW = 200
-"""From how many places on a window is left to compiled loops, where the whole input is at hand."""
+"""The fewest places of a window for which a bounded input goes through compiled loops."""
 
 
 def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:

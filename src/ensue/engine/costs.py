@@ -4,11 +4,12 @@ In comes a correlation of a library; out goes a `Cost`. It follows from the form
 runs: on a machine (`ensue.machine.plan`) a key has its states and the events that ports stand for;
 chains without aggregates (`linked`) have the latest match up to each place; with aggregates and
 without a window (`stretched`) these and some events; any other rule that runs from remembered
-events keeps those of its window, or all since its last trigger.
-Bytes are those of the step engine, which keeps whole events. Texts of up to some twenty characters
-are counted in, longer ones come on top. The batch engine keeps a part of that. Events that have
-left a window are dropped in blocks, and alarms that are put off when they outnumber the others. The
-tests measure the figures.
+events keeps the events of its window, or all events since its last trigger.
+
+Bytes are counted for the step engine, which keeps whole events; the batch engine keeps a part of
+them. Texts of up to some twenty characters are counted in, longer ones come on top. Events that
+have left a window are dropped in blocks, and alarms that are put off when they outnumber the
+others. The tests measure the figures.
 """
 
 from __future__ import annotations

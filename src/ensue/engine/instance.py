@@ -1,4 +1,4 @@
-"""One correlation under one key, from its start on: what is common to both bodies.
+"""One correlation under one key: what filters and ECL expressions have in common.
 
 An instance starts at the first event that it reads. It holds its timer ports: `every` fires at its
 period from the start; `deadline` when the correlation has not triggered for that long. What a
@@ -26,9 +26,9 @@ ENDLESS = 1 << 62
 class Instance(ABC):
     """A correlation under one key; `started` is the time of its first event.
 
-    `last_read` grows with every event that an instance of the correlation reads: the streams set
-    it, and of instances whose timers are due together the one that has read least lately fires
-    first. `armed_for` is the due time for which there is an alarm.
+    `last_read` is the number of the last event that the instance has read, which the stream sets:
+    of instances whose timers are due together, the one with the smallest fires first. `armed_for`
+    is the due time for which there is an alarm.
     """
 
     __slots__ = ("_due", "_timers", "armed_for", "last_read", "outputs")
@@ -44,9 +44,9 @@ class Instance(ABC):
             else NO_TIMERS
         )
 
-    @abstractmethod
-    def start(self, first: Reading) -> list[Event]:
+    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
         """Run the statements before the first `case`, before any event is read."""
+        return []
 
     @abstractmethod
     def read(self, reading: Reading) -> list[Event]:
@@ -74,9 +74,9 @@ class Instance(ABC):
         return []
 
     def skip_idle(self, until: int) -> bool:
-        """Let timer ports pass over firings that change nothing; whether there were any.
+        """Skip firings of timer ports that change nothing; returns whether there were any.
 
-        Up to a time, to which no event is read and nothing else happens to this instance.
+        Until `until` the instance reads no event.
         """
         horizons = {port.name: self.idle_until(port) for port in self._timers}
         idle = [port for port in self._timers if horizons[port.name] is not None]
@@ -95,14 +95,14 @@ class Instance(ABC):
         return skipped
 
     def idle_until(self, port: TimerPort) -> int | None:  # noqa: ARG002
-        """Up to when a firing of a timer port changes nothing, if no other reading comes before.
+        """The time up to which no firing of a timer port changes anything, if no event is read.
 
-        None if it may change something at once.
+        None if the next firing may change something.
         """
         return None
 
     def other_due(self) -> Sequence[int]:
-        """When timers are due that are no ports."""
+        """The due times of timers that are no ports."""
         return ()
 
     def triggered(self, time: int) -> None:

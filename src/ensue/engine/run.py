@@ -15,23 +15,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from threading import RLock
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from ensue.engine.changing import HasTree, with_definitions, without
 from ensue.engine.choosing import (
+    ENGINES,
     Engine,
     KnowsTimers,
     ReadsMany,
     choose_engine,
     engine_with_history,
-    make_engine,
 )
 from ensue.engine.core.saved_rules import restore_event
 from ensue.engine.counts import Counts, run_html
 from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
-from ensue.engine.running.admission import Admission, Publications, asking
+from ensue.engine.running.admission import Admission, Publications, with_history
 from ensue.engine.running.handout import Handout
+from ensue.engine.running.holding import Holder, holders_in
 from ensue.engine.running.resuming import (
     ResumeTerms,
     check_restored,
@@ -62,11 +63,8 @@ from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 
-if TYPE_CHECKING:
-    from ensue.engine.running.holding import Holder
-
-QuickWays = Mapping[str, Callable[[Event], list[Event]]]
-"""For types of events, a function that reads an event with all checks of `push`."""
+FastPaths = Mapping[str, Callable[[Event], list[Event]]]
+"""For types of events, a function that does all that `push` does for an event in order."""
 
 
 class Run:
@@ -96,9 +94,7 @@ class Run:
         self._library = library
         self._engine_name = choose_engine(engine)
         self._explainer = Explainer(library, self.counts) if explain else None
-        self._engine: Engine = self._explainer or make_engine(
-            self._engine_name, library, self.counts
-        )
+        self._engine: Engine = self._explainer or ENGINES[self._engine_name](library, self.counts)
         self._ordering = Ordering(lateness, max_jump)
         self._history: SavedHistory | None = None
         if not isinstance(self._engine, (StepStream, ReadsMany)):
@@ -106,12 +102,10 @@ class Run:
         self._admission = Admission(
             library.types, self.counts, self._ordering, publications, self._history
         )
-        self._handout = Handout(
-            self._lock, self.counts, self._told_as_damage, self._open_quick_ways
-        )
-        self._quick: QuickWays = {}
-        self._pushes: QuickWays = {}
-        self._find_quick_ways()
+        self._handout = Handout(self._lock, self.counts, self._damage_guard, self._open_fast_paths)
+        self._fast_paths: FastPaths = {}
+        self._open_paths: FastPaths = {}
+        self._find_fast_paths()
 
     # --- events, and time -------------------------------------------------------------------------
 
@@ -125,7 +119,7 @@ class Run:
         self._acquire()
         try:
             if event.__class__ is Event:
-                push = self._pushes.get(event.type)
+                push = self._open_paths.get(event.type)
                 if push is not None:
                     return push(event)
             return self._push(as_event(event))
@@ -150,13 +144,13 @@ class Run:
                     return iter(())
                 # Counted again as they are taken.
                 self.counts.outputs -= len(made)
-                self._pushes = {}
+                self._open_paths = {}
                 return self._handout.hand_out_made(made)
             self._admission.admit(as_event(event))
             return self._hand_out(self._read_ready())
 
     def _push(self, event: Event) -> list[Event]:
-        """The general way in, for whatever an event may turn out to be."""
+        """The slow path, for an event of any kind."""
         if not self._handout.is_empty:
             return list(self.push_iter(event))
         if not self._admission.admit(event):
@@ -185,14 +179,14 @@ class Run:
 
     @property
     def max_jump(self) -> float:
-        """How far an event may lie ahead of those before it, in microseconds; may be infinite."""
+        """How far an event may lie ahead of the events before it, in microseconds, or infinity."""
         return self._ordering.max_jump
 
     def push_all(self, events: Iterable[EventLike]) -> list[Event]:
         """Read many events, as `push` reads one, and return what follows from them.
 
         Raises `EventError` at the first that is refused. An engine that reads one event at a time
-        has then read those before it; one that reads many has read none of them.
+        has then read the events before it; an engine that reads many has read none of them.
         """
         return list(self.push_all_iter(events))
 
@@ -273,10 +267,10 @@ class Run:
         """Go on as if the stream began here."""
         if self._explainer is not None:
             self._explainer = Explainer(self._library, self.counts)
-        self._engine = self._explainer or make_engine(self._engine_name, self._library, self.counts)
-        self._find_quick_ways()
+        self._engine = self._explainer or ENGINES[self._engine_name](self._library, self.counts)
+        self._find_fast_paths()
         if not self._handout.is_empty:
-            self._pushes = {}
+            self._open_paths = {}
 
     def _read(self, events: Iterable[Event]) -> Iterator[list[Event]]:
         if isinstance(self._engine, ReadsMany):
@@ -287,15 +281,15 @@ class Run:
                 yield from self._engine.read_in_parts(event)
             else:
                 # An event is read with the history as it stands before it, and then kept there.
-                yield from asking(self._engine.read_in_parts(event), self._publications)
+                yield from with_history(self._engine.read_in_parts(event), self._publications)
                 self._publications.add(event)
 
     def _hand_out(self, parts: Iterator[list[Event]]) -> Iterator[Event]:
-        # The quick ways in know nothing of outputs that are left.
-        self._pushes = {}
+        # The fast paths know nothing of outputs that are left.
+        self._open_paths = {}
         return self._handout.hand_out(parts)
 
-    def _told_as_damage(self) -> AbstractContextManager[None]:
+    def _damage_guard(self) -> AbstractContextManager[None]:
         """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
 
@@ -313,15 +307,12 @@ class Run:
 
     def holders(self) -> list[Holder]:
         """The rules that run now, each with the keys that it holds."""
-        # Only servers ask, and it knows every engine.
-        from ensue.engine.running.holding import holders_in
-
         return holders_in(self._engine)
 
     def add(self, definitions: str | HasTree) -> None:
         """Run more rules from now on: a text, or a library, of types and correlations.
 
-        They start at the next event. A type that runs already may be said again, if it is the same.
+        They start at the next event. A type may be declared again, if it is declared alike.
         Raises `LibraryError`, and leaves what runs as it was, if a name is taken or anything in the
         whole is wrong.
         """
@@ -357,20 +348,20 @@ class Run:
         self._engine.change(library)
         self._library = library
         self._admission.types = library.types
-        self._find_quick_ways()
+        self._find_fast_paths()
         if self._history is not None:
             self._history.append(("library", print_library(library.tree)))
 
-    def _find_quick_ways(self) -> None:
-        """Ask the engine for quick ways in, where events need not be put in order."""
-        is_quick = self._publications is None and self._ordering.lateness == 0
-        self._quick = {}
-        if is_quick and isinstance(self._engine, StepStream):
-            self._quick = self._engine.pushes(self._ordering, self._push)
-        self._open_quick_ways()
+    def _find_fast_paths(self) -> None:
+        """Ask the engine for fast paths, where events need not be put in order."""
+        has_fast_paths = self._publications is None and self._ordering.lateness == 0
+        self._fast_paths = {}
+        if has_fast_paths and isinstance(self._engine, StepStream):
+            self._fast_paths = self._engine.pushes(self._ordering, self._push)
+        self._open_fast_paths()
 
-    def _open_quick_ways(self) -> None:
-        self._pushes = self._quick
+    def _open_fast_paths(self) -> None:
+        self._open_paths = self._fast_paths
 
     def _repr_html_(self) -> str:
         """How a notebook shows a run."""
@@ -414,7 +405,7 @@ class Run:
         A run by the definitions (the reference engine, or one that explains) saves every event
         that it has read, and reads them again when it is resumed; see `snapshots`.
         """
-        with self._lock, self._told_as_damage():
+        with self._lock, self._damage_guard():
             return write_snapshot(self._saved(), key)
 
     def _saved(self) -> Snapshot:
@@ -476,7 +467,7 @@ class Run:
         restore_engine(run._engine, library, saved, run._ordering.settled)
         check_restored(run._engine, run._ordering, terms.max_jump_before)
         run._is_resumed = True
-        run._find_quick_ways()
+        run._find_fast_paths()
         return run
 
     @classmethod
@@ -504,7 +495,7 @@ class Run:
         run._ordering.bound_jumps(terms.max_jump)
         run._ordering.dissent = saved.order.dissent
         restore_counts(run.counts, saved.counts)
-        run._find_quick_ways()
+        run._find_fast_paths()
         return run
 
 

@@ -71,20 +71,13 @@ class Stream:
                 instance.armed_for = None
                 self._alarms.arm(running.number, running.number, instance)
 
-    def read(self, event: Event) -> list[Event]:
-        return self.advance(event.time) + self._spread([event], author=None)
-
     def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
-        """What `read` returns, as it is made."""
+        """The outputs of the timers that fire before an event, and then those of the event."""
         yield from self.advance_in_parts(event.time)
         yield self._spread([event], author=None)
 
-    def advance(self, time: int) -> list[Event]:
-        """Move the clock and fire what is due on the way."""
-        return [output for part in self.advance_in_parts(time) for output in part]
-
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
-        """What `advance` returns, firing by firing: a clock that jumps fires many timers."""
+        """Move the clock and fire what is due on the way; the outputs of each firing are a part."""
         while alarm := self._alarms.take(time):
             fired = alarm.instance.fire(alarm.due)
             self._alarms.arm(alarm.owner, alarm.order, alarm.instance)

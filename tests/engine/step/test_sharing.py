@@ -59,7 +59,7 @@ def test_types_that_ask_the_same_share_the_code_of_their_routines() -> None:
     for number in range(12):
         run.push(event(number, f"P{number}"))
 
-    pushes = [run._pushes[f"P{number}"] for number in range(12)]
+    pushes = [run._open_paths[f"P{number}"] for number in range(12)]
     assert len({push.__code__ for push in pushes}) == 1
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.engine.batch.input.column import Column
-from ensue.engine.core.instances.rules import fast_key
+from ensue.engine.core.instances.keys import fast_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.rule_table import moving_states

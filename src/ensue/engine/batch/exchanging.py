@@ -34,11 +34,10 @@ from ensue.engine.batch.input.column import Column
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation, SavedEvents
 from ensue.engine.batch.snapshots import decode_engine
-from ensue.engine.core.instances.rules import whole_key
+from ensue.engine.core.instances.keys import whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.rule_table import moving_states
-from ensue.engine.core.saved_machines import PlainMachine, to_plain
 from ensue.engine.core.saved_rules import (
     SavedEvent,
     SavedExtra,
@@ -47,6 +46,7 @@ from ensue.engine.core.saved_rules import (
     SavedStream,
     restore_event,
     restore_key,
+    save_machine,
 )
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
@@ -58,6 +58,7 @@ from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
 from ensue.machine.plan import plan
 from ensue.machine.prepared import brought_plan
+from ensue.machine.records import MachineRecord
 
 
 def column_state(
@@ -237,7 +238,7 @@ def states_from_step(
             states[rule.name] = msgspec.msgpack.encode(SavedEvents(clock, plain, moved))
             continue
         machine = _machine(library, correlation)
-        if machine is None or to_plain(machine) != plain:
+        if machine is None or save_machine(machine) != plain:
             raise _cannot_move(rule.name, "its machine is built differently today")
         asked, whole = running.remembered.names, running.remembered.whole
         column = column_state(rule, RuleTimers(correlation, machine), machine, asked, whole)
@@ -251,7 +252,7 @@ def states_from_step(
 def stream_of_batch(snapshot: bytes, library: CheckedLibrary, fingerprint: str) -> SavedStream:
     """A snapshot of the batch engine in the form in which the step engine saves its state."""
     engine = decode_engine(snapshot, fingerprint)
-    machines: dict[PlainMachine, int] = {}
+    machines: dict[MachineRecord, int] = {}
     rules = []
     read = 1
     for correlation, state in zip(library.correlations, engine.correlations, strict=True):
@@ -265,7 +266,7 @@ def stream_of_batch(snapshot: bytes, library: CheckedLibrary, fingerprint: str) 
 
 def _rule_of(
     library: CheckedLibrary, correlation: Correlation, state: bytes
-) -> tuple[SavedRule, PlainMachine | None]:
+) -> tuple[SavedRule, MachineRecord | None]:
     try:
         by_events = msgspec.msgpack.decode(state, type=SavedEvents)
     except msgspec.ValidationError:
@@ -276,4 +277,4 @@ def _rule_of(
     machine = _machine(library, correlation)
     assert machine is not None, "what runs in columns has a machine"
     table = arrow_table(column.keys)
-    return saved_rule(correlation, machine, column, table), to_plain(machine)
+    return saved_rule(correlation, machine, column, table), save_machine(machine)

@@ -37,8 +37,7 @@ from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import distinct, ranks_in
 from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
-from ensue.engine.core.saved_machines import to_plain
-from ensue.engine.core.saved_rules import damaged
+from ensue.engine.core.saved_rules import damaged, save_machine
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
 from ensue.machine.model import Machine
@@ -128,7 +127,7 @@ def _decode_correlation(
             machine = running.machine
             assert machine is not None, "what has run in columns has a machine"
             rule = saved_rule(running.correlation, machine, state, arrow_table(state.keys))
-            running.go_on(SavedEvents(None, to_plain(machine), rule))
+            running.go_on(SavedEvents(None, save_machine(machine), rule))
         return True
     if state is None:
         if not isinstance(running, GroupMember):

@@ -6,8 +6,8 @@
   Where rules have timers, an alarm waits until an event visits its cell, or until `advance` fires
   all alarms up to a time.
 
-Cells are moved, and firings are written. A loop stops where Python has to do something first: work
-out a move, or make room for firings.
+Loops move cells and write firings. A loop stops where Python has to provide something first: a move
+of a table, or room for firings.
 """
 
 from __future__ import annotations

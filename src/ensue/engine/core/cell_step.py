@@ -3,17 +3,18 @@
 A *cell* is what one rule holds under one key: its state, its slots, its timers and its registers,
 side by side in one array of numbers (`core.cells`). In come a cell by its offset, the packed table
 of its rule (`core.packed`), and a letter with its moment; out go the words of the move, and the
-cell is in its next state. The step is inlined into drivers, which know where cells are and what
-becomes of firings:
+cell is in its next state. The step is inlined into drivers, which find the cells and write the
+firings:
 
 - `core.cell_drivers`: one rule over a column of events, and many rules over many events;
 - `ensue.engine.step.many.kernels`: many rules over one event, where keys come and go.
 
-Rules that are few go event by event through rows in Python (`core.instances.rows`).
+Few rules are stepped event by event in Python instead (`core.instances.rows`).
 
-A driver stops at what it cannot go on with and says what it lacks; Python mends that and calls it
-again from the same place. Numbers are unsigned where they address memory, so that no code asks
-whether they count from the end. First come the arrays that drivers take and fill.
+A driver that lacks something (a move that has not been worked out, room for firings) stops and says
+what it lacks; Python provides it and calls the driver again, from the same place. Offsets are
+unsigned, so that no code asks whether they count from the end of an array. First come the arrays
+that drivers take and fill.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from ensue.engine.core.packed import (
     WINDOW,
 )
 
-DONE, LACKS_MOVE, LACKS_ROOM = 0, 1, 2
+DONE, LACKS_MOVE, LACKS_ROOM = 0, -1, -2
 """How a driver ended: at the end, at a move that has not been worked out, at a full array."""
 
 NO_ROW = -1
@@ -129,7 +130,7 @@ class Cell(NamedTuple):
 
 
 class PackedRule(NamedTuple):
-    """The packed table of one rule: the words of all tables, and where those of the rule are."""
+    """The packed table of one rule: the words of all tables, and where its own words begin."""
 
     moves: npt.NDArray[np.uint64]
     halves: npt.NDArray[np.int32]
@@ -256,7 +257,7 @@ def take_move(cell: Any, rule: Any, move: Any, moment: Any, reading: Any, window
 
 @inlined
 def copy_slots(to: Any, count: Any, cell: Any, slots: Any) -> None:
-    """Write down what is in the slots of a cell."""
+    """Copy the slots of a cell to a firing."""
     for slot in range(slots):
         to[count, slot] = cell.flat[cell.at + U1 + np.uint64(slot)]
 
@@ -331,18 +332,18 @@ def after_idle(
 def after_alarm(
     cell: Any,
     rule: Any,
-    timers: Any,
     state: Any,
-    letter: Any,
-    port: Any,
+    timers: Any,
     running: Any,
+    port: Any,
     moment: Any,
     limit: Any,
 ) -> None:
     """Set the timer port that has fired in a state to its next time."""
     at = timers.due_at + np.uint64(port)
     cell.flat[at] = moment + timers.after[timers.rule, np.uint64(port)]
-    if is_idle(rule.moves, entry_of(rule, state, letter), state):
+    entry = entry_of(rule, state, np.uint64(timers.alarms + port))
+    if is_idle(rule.moves, entry, state):
         cell.flat[at] = after_idle(cell, rule, state, timers, running, port, moment, limit)
 
 
@@ -371,6 +372,6 @@ def take_timed(cell: Any, tables: Any, number: Any, letter: Any, now: Any, readi
             flat[timed + _LAST_READ] = reading
         running = running_in(rule, move & LOW)
         if port >= 0:
-            after_alarm(cell, rule, timers, state, letter, port, running, moment, now)
+            after_alarm(cell, rule, state, timers, running, port, moment, now)
         flat[timed + _NEXT_DUE] = set_timers(cell, timers, np.int64(last >> HALF), running, moment)
     return move, letter, moment, is_alarm

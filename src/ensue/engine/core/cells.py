@@ -7,9 +7,9 @@ and last the registers, each with the time of a start. The cells of a key follow
 order of the rules. Keys are numbers here; new keys have cells of zeros, which stand for a key that
 has read nothing.
 
-`stepping` moves cells, and writes what fires to arrays (`FiringRoom`). What is here grows both, and
-reads and writes cells for snapshots, for rules that leave a group and for the form that is linear
-in the expression.
+`Cells` owns the array, and makes it larger when keys or registers are added. `RuleCells` is the
+part of one rule: snapshots, rules that leave a group and the linear form read and write it.
+`FiringRoom` has the arrays for firings. The loops of `cell_drivers` move cells and write firings.
 """
 
 from __future__ import annotations
@@ -47,19 +47,22 @@ class Cells:
 
     @property
     def arrays(self) -> CellArrays:
+        """The cells as the loops of `cell_drivers` take them."""
         return CellArrays(self._flat, self._stride, self._nearest, self._earliest)
 
     @property
     def key_room(self) -> int:
-        """For how many keys there are cells."""
+        """The number of keys that have cells."""
         return self._flat.size // self._stride
 
     @property
     def stride(self) -> int:
+        """How many numbers the cells of one key have."""
         return self._stride
 
     @property
     def size(self) -> int:
+        """How many numbers the cells of all keys have."""
         return self._flat.size
 
     def grow(self, key_count: int) -> None:
@@ -92,107 +95,19 @@ class Cells:
         self._widths, self._stride = wanted, stride
         self.tables.rules[:, CELL] = offsets
 
-    # --- one rule under all keys ------------------------------------------------------------------
+    def of(self, rule: int) -> RuleCells:
+        return RuleCells(self, rule)
 
-    def of(self, rule: int) -> npt.NDArray[np.int64]:
-        """The cells of a rule, by key."""
+    def numbers_of(self, rule: int) -> npt.NDArray[np.int64]:
+        """The cells of a rule: a row for each key."""
         begin = int(self.tables.rules[rule, CELL])
         cells = self._flat.reshape(self.key_room, self._stride)
         return cells[:, begin : begin + int(self._widths[rule])]
 
-    def states(self, rule: int) -> npt.NDArray[np.int64]:
-        return np.asarray(self.of(rule)[:, 0])
-
-    def slots(self, rule: int) -> npt.NDArray[np.int64]:
-        return np.asarray(self.of(rule)[:, 1 : 1 + self._table(rule).slots])
-
-    def _registers(self, rule: int) -> Instants:
-        first = self.tables.fixed_width(int(self.tables.shape_of[rule]))
-        return np.asarray(self.of(rule)[:, first:])
-
-    def _timed(self, rule: int) -> npt.NDArray[np.int64]:
-        first = int(self.tables.facts[rule, TIMED])
-        return np.asarray(self.of(rule)[:, first : first + DUE + len(self._table(rule).timers)])
-
-    def _table(self, rule: int) -> RuleTable:
-        return self.tables.table_of(rule)
-
-    def clear(self, rule: int) -> None:
-        """Put the cells of a rule back to their first state, under all keys."""
-        self.of(rule)[:] = 0
-
-    def is_busy(self, rule: int) -> Mask:
-        """Which keys are in another state than at their start.
-
-        With timers that run from the start on: which keys have started.
-        """
-        table, states = self._table(rule), self.states(rule)
-        if table.counts_from_start:
-            return np.asarray(states != NOT_STARTED)
-        return np.asarray(~table.is_idle()[states])
-
-    def bound(self, rule: int) -> Mask:
-        """For each key and slot, whether what is in it still counts."""
-        return np.asarray(self._table(rule).bound()[self.states(rule)])
-
-    def drop_expired(self, rule: int, now: int) -> None:
-        """Drop what has left the window of a rule by now, for every key."""
-        if self._table(rule).has_window:
-            edge = now - int(self.tables.rules[rule, WINDOW])
-            drop_expired(edge, rule, self.key_room, self.tables.arrays, self.arrays)
-
-    # --- starts, as snapshots and the linear form have them ---------------------------------------
-
-    def starts_of(self, rule: int, chosen: Rows) -> Instants:
-        """For each of the keys and each state of the machine its start.
-
-        `FAR` needs no event, or has no window to count in; -`FAR` is not active.
-        """
-        homes = self._table(rule).homes()[self.states(rule)[chosen]]
-        registers = self._registers(rule)[chosen]
-        if registers.shape[1]:
-            starts = np.take_along_axis(registers, np.maximum(homes, 0), axis=1)
-        else:
-            starts = np.zeros(homes.shape, np.int64)
-        starts[homes == NOWHERE] = -FAR
-        starts[homes == ORIGIN] = FAR
-        return starts
-
-    def started_of(self, rule: int, chosen: Rows) -> Mask:
-        return np.asarray(self.states(rule)[chosen] != NOT_STARTED)
-
-    def take_starts(
-        self, rule: int, at: Numbers, starts: Instants, started: Mask, most_states: int
-    ) -> bool:
-        """Go on from starts. Returns whether they take few enough states of a table."""
-        table = self._table(rule)
-        ranks = _ranks(starts) if table.has_window else np.where(starts == -FAR, NOWHERE, 0)
-        patterns, which = np.unique(ranks, axis=0, return_inverse=True)
-        if len(patterns) > most_states:
-            return False
-        numbers = []
-        for pattern in patterns.tolist():
-            held = {state: rank for state, rank in enumerate(pattern) if rank != NOWHERE}
-            numbers.append(
-                table.number_of_order(held)
-                if table.has_window
-                else table.number_of_set(frozenset(held))
-            )
-        self.tables.fit(int(self.tables.shape_of[rule]))
-        self.fit()
-        states = np.array(numbers, np.int64)[which.reshape(-1)]
-        self.states(rule)[at] = np.where(started, states, NOT_STARTED)
-        if table.has_window:
-            registers = self._registers(rule)
-            for state in range(ranks.shape[1]):
-                here = ranks[:, state] >= 0
-                registers[at[here], ranks[here, state]] = starts[here, state]
-        return True
-
     # --- timers -----------------------------------------------------------------------------------
 
     @property
-    def is_due(self) -> int:
+    def earliest(self) -> int:
         """A time before which no alarm of any key is due."""
         return int(self._earliest[0])
 
@@ -201,66 +116,39 @@ class Cells:
         if not self._nearest.size:
             return None
         first = int(self._nearest.argmin())
-        if self._due_of(slice(first, first + 1))[0] != self._nearest[first]:
+        if self._first_due(slice(first, first + 1))[0] != self._nearest[first]:
             # A timer that was to be the first has been stopped since.
-            self._nearest = self._due_of(slice(None))
+            self._nearest = self._first_due(slice(None))
         nearest = int(self._nearest.min())
         return None if nearest == FAR else nearest
 
-    def _due_of(self, keys: slice) -> Instants:
+    def _first_due(self, keys: slice) -> Instants:
         """When the first timer of each key is due."""
         due = np.full(len(self._nearest[keys]), FAR, np.int64)
         for rule in np.flatnonzero(self.tables.facts[:, TIMED]).tolist():
-            here = np.where(
-                self.states(rule)[keys] != NOT_STARTED, self._timed(rule)[keys, NEXT_DUE], FAR
-            )
-            due = np.minimum(due, here)
+            due = np.minimum(due, self.of(rule).first_due(keys))
         return due
 
-    def due_of(self, rule: int, chosen: Rows, timer: int) -> Instants:
-        """When a timer of these keys is due; `FAR` where it does not run."""
-        table = self._table(rule)
-        running = np.array([table.running(state) for state in range(len(table.known))], np.int64)
-        runs = running[self.states(rule)[chosen]] >> timer & 1
-        return np.where(runs == 1, self._timed(rule)[chosen, DUE + timer], FAR)
-
-    def ranks_of(self, rule: int, chosen: Rows) -> Rows:
-        """In which order these keys have read their last events."""
-        last = self._timed(rule)[chosen, LAST_READ]
-        ranks = np.empty(len(last), np.int64)
-        ranks[np.argsort(last, kind="stable")] = np.arange(len(last))
-        return ranks
-
-    def take_due(self, rule: int, at: Numbers, due: Instants, ranks: Rows) -> None:
-        """Go on from due times, by key and timer, and from the order of the keys' last events."""
-        timed = self._timed(rule)
-        timed[at, DUE:] = due
-        timed[at, NEXT_DUE] = due.min(axis=1, initial=FAR)
-        timed[at, LAST_READ] = ranks - BEFORE_ALL
-        self._nearest[at] = np.minimum(self._nearest[at], timed[at, NEXT_DUE])
+    def set_earlier(self, at: Numbers, due: Instants) -> None:
+        """Keys have timers that are due at these times, or later."""
+        self._nearest[at] = np.minimum(self._nearest[at], due)
         self._earliest[0] = min(self._earliest[0], int(self._nearest.min(initial=FAR)))
 
 
-def _ranks(starts: Instants) -> npt.NDArray[np.int64]:
-    """Where each start stands among those of its key, from 0; equal ones stand together."""
-    ranks = np.full(starts.shape, NOWHERE, np.int64)
-    ranks[starts == FAR] = ORIGIN
-    moving = (starts != FAR) & (starts != -FAR)
-    order = np.argsort(np.where(moving, starts, FAR), axis=1, kind="stable")
-    ordered = np.take_along_axis(starts, order, axis=1)
-    steps = np.zeros(starts.shape, np.int64)
-    steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    dense = np.empty_like(steps)
-    np.put_along_axis(dense, order, np.cumsum(steps, axis=1), axis=1)
-    return np.where(moving, dense, ranks)
-
-
 class RuleCells:
-    """The cells of one rule, as snapshots read and write them."""
+    """The cells of one rule, a row for each key."""
 
     def __init__(self, cells: Cells, rule: int) -> None:
         self._cells = cells
         self._rule = rule
+
+    @property
+    def _numbers(self) -> npt.NDArray[np.int64]:
+        return self._cells.numbers_of(self._rule)
+
+    @property
+    def _shape(self) -> int:
+        return int(self._cells.tables.shape_of[self._rule])
 
     @property
     def table(self) -> RuleTable:
@@ -276,41 +164,142 @@ class RuleCells:
 
     @property
     def states(self) -> npt.NDArray[np.int64]:
-        return self._cells.states(self._rule)
+        return np.asarray(self._numbers[:, 0])
 
     @property
     def slots(self) -> npt.NDArray[np.int64]:
-        return self._cells.slots(self._rule)
+        return np.asarray(self._numbers[:, 1 : 1 + self.table.slots])
+
+    @property
+    def _registers(self) -> Instants:
+        return np.asarray(self._numbers[:, self._cells.tables.fixed_width(self._shape) :])
+
+    @property
+    def _timed(self) -> npt.NDArray[np.int64]:
+        first = int(self._cells.tables.facts[self._rule, TIMED])
+        return np.asarray(self._numbers[:, first : first + DUE + len(self.table.timers)])
+
+    def clear(self) -> None:
+        """Put the cells of all keys back to their first state."""
+        self._numbers[:] = 0
 
     def is_busy(self) -> Mask:
-        return self._cells.is_busy(self._rule)
+        """Which keys are in another state than at their start.
+
+        With timers that run from the start on: which keys have started.
+        """
+        if self.table.counts_from_start:
+            return np.asarray(self.states != NOT_STARTED)
+        return np.asarray(~self.table.is_idle()[self.states])
 
     def bound(self) -> Mask:
-        return self._cells.bound(self._rule)
+        """For each key and slot, whether the event in the slot still counts."""
+        return np.asarray(self.table.bound()[self.states])
+
+    def drop_expired(self, now: int) -> None:
+        """Drop the registers that have left the window by now, for every key."""
+        if self.table.has_window:
+            tables = self._cells.tables
+            edge = now - int(tables.rules[self._rule, WINDOW])
+            key_room = self._cells.key_room
+            drop_expired(edge, self._rule, key_room, tables.arrays, self._cells.arrays)
+
+    # --- starts, as snapshots and the linear form have them ---------------------------------------
 
     def starts_of(self, chosen: Rows) -> Instants:
-        return self._cells.starts_of(self._rule, chosen)
+        """For each of the keys and each state of the machine its start.
+
+        `FAR` needs no event, or has no window to count in; -`FAR` is not active.
+        """
+        at = self.table.registers_of_starts()[self.states[chosen]]
+        registers = self._registers[chosen]
+        if registers.shape[1]:
+            starts = np.take_along_axis(registers, np.maximum(at, 0), axis=1)
+        else:
+            starts = np.zeros(at.shape, np.int64)
+        starts[at == NOWHERE] = -FAR
+        starts[at == ORIGIN] = FAR
+        return starts
 
     def started_of(self, chosen: Rows) -> Mask:
-        return self._cells.started_of(self._rule, chosen)
+        return np.asarray(self.states[chosen] != NOT_STARTED)
 
     def take_states(self, at: Numbers, states: Rows) -> None:
         """Go on from numbers of states of the table."""
-        self._cells.tables.fit(int(self._cells.tables.shape_of[self._rule]))
-        self._cells.fit()
+        self._fit()
         self.states[at] = states
 
     def take_starts(self, at: Numbers, starts: Instants, started: Mask, most_states: int) -> bool:
-        return self._cells.take_starts(self._rule, at, starts, started, most_states)
+        """Go on from starts. Returns whether they take few enough states of a table."""
+        table = self.table
+        ranks = _ranks(starts) if table.has_window else np.where(starts == -FAR, NOWHERE, 0)
+        patterns, which = np.unique(ranks, axis=0, return_inverse=True)
+        if len(patterns) > most_states:
+            return False
+        numbers = []
+        for pattern in patterns.tolist():
+            held = {state: rank for state, rank in enumerate(pattern) if rank != NOWHERE}
+            numbers.append(
+                table.number_of_order(held)
+                if table.has_window
+                else table.number_of_set(frozenset(held))
+            )
+        self._fit()
+        states = np.array(numbers, np.int64)[which.reshape(-1)]
+        self.states[at] = np.where(started, states, NOT_STARTED)
+        if table.has_window:
+            registers = self._registers
+            for state in range(ranks.shape[1]):
+                here = ranks[:, state] >= 0
+                registers[at[here], ranks[here, state]] = starts[here, state]
+        return True
+
+    def _fit(self) -> None:
+        """Make room for states that the table has come to know."""
+        self._cells.tables.fit(self._shape)
+        self._cells.fit()
+
+    # --- timers -----------------------------------------------------------------------------------
+
+    def first_due(self, keys: slice) -> Instants:
+        """When the first timer of each of the keys is due; `FAR` for keys that have not started."""
+        return np.where(self.states[keys] != NOT_STARTED, self._timed[keys, NEXT_DUE], FAR)
 
     def due_of(self, chosen: Rows, timer: int) -> Instants:
-        return self._cells.due_of(self._rule, chosen, timer)
+        """When a timer of these keys is due; `FAR` where it does not run."""
+        table = self.table
+        running = np.array([table.running(state) for state in range(len(table.known))], np.int64)
+        runs = running[self.states[chosen]] >> timer & 1
+        return np.where(runs == 1, self._timed[chosen, DUE + timer], FAR)
 
     def ranks_of(self, chosen: Rows) -> Rows:
-        return self._cells.ranks_of(self._rule, chosen)
+        """In which order these keys have read their last events."""
+        last = self._timed[chosen, LAST_READ]
+        ranks = np.empty(len(last), np.int64)
+        ranks[np.argsort(last, kind="stable")] = np.arange(len(last))
+        return ranks
 
     def take_due(self, at: Numbers, due: Instants, ranks: Rows) -> None:
-        self._cells.take_due(self._rule, at, due, ranks)
+        """Go on from due times, by key and timer, and from the order of the keys' last events."""
+        timed = self._timed
+        timed[at, DUE:] = due
+        timed[at, NEXT_DUE] = due.min(axis=1, initial=FAR)
+        timed[at, LAST_READ] = ranks - BEFORE_ALL
+        self._cells.set_earlier(at, timed[at, NEXT_DUE])
+
+
+def _ranks(starts: Instants) -> npt.NDArray[np.int64]:
+    """The rank of each start among the starts of its key, from 0; equal starts have one rank."""
+    ranks = np.full(starts.shape, NOWHERE, np.int64)
+    ranks[starts == FAR] = ORIGIN
+    moving = (starts != FAR) & (starts != -FAR)
+    order = np.argsort(np.where(moving, starts, FAR), axis=1, kind="stable")
+    ordered = np.take_along_axis(starts, order, axis=1)
+    steps = np.zeros(starts.shape, np.int64)
+    steps[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    dense = np.empty_like(steps)
+    np.put_along_axis(dense, order, np.cumsum(steps, axis=1), axis=1)
+    return np.where(moving, dense, ranks)
 
 
 class FiringRoom:

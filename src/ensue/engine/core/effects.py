@@ -1,9 +1,9 @@
-"""What an event does to a correlation, worked out once and replayed for every event like it.
+"""The effects of an event on a correlation, worked out once for all events that match alike.
 
-Which cases run, which statements, what they abort and whether that completes a branch: all of it
-follows from the state of the machine and from what the event matches, never from the values in the
-event. So it is played through once with the transformer itself, over ports that stand for whatever
-will be bound to them, and written down as an `Action`.
+Which cases run, which statements, what they abort and whether that completes a branch: all of this
+follows from the state of the machine and from the ports that the event matches, never from the
+values in the event. So the transformer runs once, over ports that are bound to placeholders, and
+its outputs are recorded as an `Action`.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class TableEntry:
     """The timeouts that run from here on."""
 
 
-class _Notes:
-    """Takes the place of `Outputs`, and notes which outputs a transformer asks it for."""
+class _OutputRecorder:
+    """Takes the place of `Outputs`, and records which outputs a transformer asks it for."""
 
     def __init__(self) -> None:
         self.pushes: list[PushedOutput] = []
@@ -92,7 +92,9 @@ class _Notes:
         return Event("", "", "", 0)
 
 
-class _NoLabelsChange:
+class _FixedLabels:
+    """The labels of a rule that changes none."""
+
     def is_aborted(self, label: str) -> bool:  # noqa: ARG002
         return False
 
@@ -125,11 +127,11 @@ class FilterActions:
         if move is not None and not any(isinstance(each, Fired) for each in move.effects):
             # Nothing is triggered, so there is nothing for the transformer.
             return TableEntry(move.to, _bound(move), (), False)
-        notes = _Notes()
+        recorder = _OutputRecorder()
         labels = _TableLabels(table, state or table.first)
-        transformer = Transformer(self._correlation, cast(Outputs, notes), labels)
+        transformer = Transformer(self._correlation, cast(Outputs, recorder), labels)
         if state is None:
-            transformer.begin(notes.trigger(NO_SHAPE))
+            transformer.begin(recorder.trigger(NO_SHAPE))
         binds: set[int] = set()
         triggers = False
         while True:
@@ -141,28 +143,28 @@ class FilterActions:
             triggers = triggers or bool(fired)
             labels.changed = False
             for each in fired:
-                transformer.transform(notes.trigger(self.shape(each.labels, each.places)))
+                transformer.transform(recorder.trigger(self.shape(each.labels, each.places)))
             if not fired or not labels.changed:
                 break
             given, move = SETTLE, None
-        return TableEntry(labels.state, frozenset(binds), tuple(notes.pushes), triggers)
+        return TableEntry(labels.state, frozenset(binds), tuple(recorder.pushes), triggers)
 
     def begin(self) -> Action:
         """What is put out when a key starts."""
-        notes = _Notes()
-        transformer = Transformer(self._correlation, cast(Outputs, notes), _NoLabelsChange())
-        transformer.begin(notes.trigger(NO_SHAPE))
-        return tuple(notes.pushes)
+        recorder = _OutputRecorder()
+        transformer = Transformer(self._correlation, cast(Outputs, recorder), _FixedLabels())
+        transformer.begin(recorder.trigger(NO_SHAPE))
+        return tuple(recorder.pushes)
 
     def fired(self, branch: int, labels: int, places: int) -> Action:
         """What a firing puts out where no label is ever changed; labels and places are bits."""
         of: Branch = self._machine.branches[branch]
         active = [label for n, (label, _) in enumerate(of.labels) if labels >> n & 1]
         bound = [place for n, (place, _, _) in enumerate(of.places) if places >> n & 1]
-        notes = _Notes()
-        transformer = Transformer(self._correlation, cast(Outputs, notes), _NoLabelsChange())
-        transformer.transform(notes.trigger(self.shape(active, bound)))
-        return tuple(notes.pushes)
+        recorder = _OutputRecorder()
+        transformer = Transformer(self._correlation, cast(Outputs, recorder), _FixedLabels())
+        transformer.transform(recorder.trigger(self.shape(active, bound)))
+        return tuple(recorder.pushes)
 
     def shape(self, labels: Iterable[str], places: Iterable[int]) -> TriggerShape:
         by_port: dict[str, list[int]] = {}

@@ -1,8 +1,8 @@
 """How loops are compiled.
 
-A kernel takes plain arrays, or named tuples of them, and returns how far it came. Where it meets
-what it cannot go on with (an entry of a table that has not been worked out, a full array) it stops
-there; Python mends that and calls it again from the same place. Compiled code is cached on disk, so
+A kernel takes arrays, or named tuples of arrays, and returns how far it came. A kernel that lacks
+something (an entry of a table that has not been worked out, room in an array) stops there; Python
+provides it and calls the kernel again, from the same place. Compiled code is cached on disk, so
 that a new process only loads it.
 """
 

@@ -37,6 +37,8 @@ from ensue.machine.stepping import NOW, PassResult, Starts, Stepper
 
 
 class BitTable(MachineTable):
+    """The moves of a machine without a window."""
+
     def __init__(self, machine: Machine, states: int) -> None:
         self._stepping = BitStepper(machine)
         self._bits: dict[TableState, int] = {}
@@ -68,9 +70,9 @@ class BitTable(MachineTable):
 
 
 ORIGIN = -2
-"""Where the start of what needs no event is said to be: an origin, the mark of a label."""
+"""In place of a register: the state needs no event, as an origin or the mark of a label."""
 PRESENT = -1
-"""The start of what begins with the event just read, until it is given a register."""
+"""In place of a register: the start is the event just read, which has no register yet."""
 ENDLESS_WINDOW = 2**61
 """A window that nothing leaves."""
 
@@ -165,11 +167,6 @@ class RuleTimers:
 
     def __len__(self) -> int:
         return len(self.after)
-
-    @property
-    def alarms(self) -> int:
-        """How many alarms there are to tell apart: of ports, and of sets of timeouts."""
-        return len(self.ports) + (1 << len(self.timeouts))
 
     def running(self, active: frozenset[State]) -> int:
         """The timers that run in a state. An expression that is finished has none."""

@@ -8,10 +8,10 @@ worked out when a kernel asks for them. Out goes, for each shape and state, a ro
 - for each letter a move: the next state and the action, the place that is bound and a set of more
   places, the register that takes the present time and the timers that are set anew.
 
-Two numbers of 32 bits are one word. Registers and places are said by where they are in a cell
-(`cells`); 0 is the state itself, which a kernel writes last, so that a move which binds nothing
-needs no branch. A *letter* is what an event is to a rule: the bits of the ports that it matches, or
-a symbol of the table where those are numbered. The letters of alarms are told by `Rule.alarms`.
+Two numbers of 32 bits are one word. A register or a place is given by its offset in a cell
+(`cells`); offset 0 is the state itself, which a kernel writes last, so that a move which binds
+nothing needs no branch. A *letter* is what an event is to a rule: the bits of the ports that it
+matches or, in the table of a single rule, a symbol. Letters from `ALARMS` on stand for alarms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HEAD, MOVE = 4, 3
 """Words of the head of a row, and of a move."""
 BASE, WIDTH, WINDOW, CELL = range(4)
 """What every visit asks of a rule: where its rows begin, their width in words, its window, and
-where its cell begins in those of a key."""
+where its cell begins among the cells of a key."""
 SLOTS, TIMED, ALARMS, PORTS, TIMERS = range(5)
 """What firings and alarms ask of a rule: how many slots it has, where its timers are in its cell (0
 for none), the letter of its first alarm, its timer ports, its timers."""

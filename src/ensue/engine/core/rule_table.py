@@ -3,7 +3,7 @@
 In come states and symbols by number; out go entries: the next state, the action, the places that
 are bound, the register that takes the present time, the timers that are set. Nothing here belongs
 to a key, so rules that differ only in what their ports ask for, in the length of their windows and
-of their timers share one table. How entries are laid out for kernels is told in `packed`.
+of their timers share one table. `packed` lays entries out for kernels.
 
 A *symbol* is a set of atoms that an event satisfies, or the firing of timers. A *state* is a set of
 states of the machine; with a window also which register holds which start, and in which order the
@@ -37,11 +37,12 @@ from ensue.machine.model import AnyAtom, Machine, State
 NOT_STARTED = 0
 """The state of a key that has not read anything."""
 NOWHERE = -3
-"""Where the start of a state that is not active is said to be."""
+"""In place of a register: the state of the machine is not active."""
 TABLE_STATES = 20_000
-"""Past so many states a table is left, for a form that is linear in the expression."""
+"""The most states of a table; with more, a rule goes on in the form that is linear in its text."""
 FREE_MOVES = 1024
 EVENTS_A_MOVE = 64
+"""The moves that every table may work out, and the events that allow one more (`Patience`)."""
 
 
 class Move(NamedTuple):
@@ -177,8 +178,8 @@ class RuleTable:
                 self.registers = max(self.registers, 1 + max(state.order))
         return number
 
-    def forget_start(self) -> None:
-        """Number the first state as the state before any event, where both behave alike."""
+    def merge_start(self) -> None:
+        """Give the first state the number of the state before any event: both behave alike."""
         first = self.transitions.first
         identity = first.identity if isinstance(first, OrderedState) else first.active
         self._number_of[identity] = NOT_STARTED
@@ -213,7 +214,7 @@ class RuleTable:
         return idle
 
     def bound(self) -> npt.NDArray[np.bool_]:
-        """For each state and slot, whether what is in it still counts."""
+        """For each state and slot, whether the event in the slot still counts."""
         by_state = np.zeros((len(self.known), self.slots), np.bool_)
         for number, state in enumerate(self.known):
             if state is not None:
@@ -222,20 +223,20 @@ class RuleTable:
                         by_state[number, self.slot_of[place]] |= bound in state.active
         return by_state
 
-    def homes(self) -> npt.NDArray[np.int64]:
+    def registers_of_starts(self) -> npt.NDArray[np.int64]:
         """For each state, and each state of the machine, the register of its start.
 
         `NOWHERE` where it is not active, `ORIGIN` where it needs no event or there is no window.
         """
-        homes = np.full((len(self.known), len(self.machine.names)), NOWHERE, np.int64)
+        registers = np.full((len(self.known), len(self.machine.names)), NOWHERE, np.int64)
         for number, state in enumerate(self.known):
             held = self.transitions.first if state is None else state
             if isinstance(held, OrderedState):
                 for each, at in held.registers.items():
-                    homes[number, each] = at
+                    registers[number, each] = at
             else:
-                homes[number, sorted(held.active)] = ORIGIN
-        return homes
+                registers[number, sorted(held.active)] = ORIGIN
+        return registers
 
 
 def place_count(machine: Machine) -> int:

@@ -7,6 +7,10 @@ that counts: [place, when, what]. Most keys need no more; the others have an ent
 Only what matters later is kept. A key that stands as before its start is left out; so is a place
 that is not bound, what has left its window, and the count of outputs of a moment that is over. Of
 an event that no statement looks at, only its id is kept, for the `causes` of an output.
+
+A snapshot holds the machines of its rules, since a later version may build a better machine for the
+same text, and saved states mean something on the old one only. A machine that comes back is checked
+by `ensue.machine.records`, and its predicates must be those of its rule.
 """
 
 from __future__ import annotations
@@ -17,25 +21,35 @@ from typing import Any, TypeVar
 import msgspec
 
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import FilterFacts, TabledFilter, WindowedFilter
-from ensue.engine.core.instances.firing import Noted
-from ensue.engine.core.instances.rules import FastKey, Rule, Runner
-from ensue.engine.core.relating.linked import LinkedFilter
+from ensue.engine.core.instances.filters import FilterRunner, TabledFilter, WindowedFilter
+from ensue.engine.core.instances.keys import FastKey
+from ensue.engine.core.instances.rules import Rule, Runner
+from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.relating.tallies import SavedTallies
-from ensue.engine.core.saved_machines import PlainMachine
-from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
+from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.expressions import Expression
 from ensue.lang.expressions.nesting import names_in
-from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
+from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.syntax import (
+    Correlation,
+    EclCorrelation,
+    FilterCorrelation,
+    Holds,
+    PushNew,
+    PushPort,
+)
+from ensue.machine.model import Machine
+from ensue.machine.records import MachineRecord, machine_of_record, record_of_machine
 from ensue.machine.stepping import NOW
 
 Item = TypeVar("Item")
 
 MOST_READINGS = 2**40
-"""No rule has read so many events, and no number of one is larger than that."""
+"""More readings than any rule has made: the numbers of readings are smaller."""
 
 
 class SavedEvent(msgspec.Struct, array_like=True, frozen=True):
@@ -57,7 +71,7 @@ SavedPlace = tuple[int, int, int | str | SavedEvent]
 class SavedBranch(msgspec.Struct, array_like=True, frozen=True):
     """The remembered readings of a branch, as (time, ports, event).
 
-    `tallies` are of the readings that a rule without a window has let go, and of those here.
+    `tallies` are over these readings and over those that a rule without a window has dropped.
     """
 
     readings: list[tuple[int, list[str], SavedEvent | None]]
@@ -101,13 +115,34 @@ class SavedStream(msgspec.Struct, frozen=True):
     within a rule only, so that rules are not stepped together.
     """
 
-    machines: list[PlainMachine]
+    machines: list[MachineRecord]
     rules: list[SavedRule]
     read: int
     apart: bool = False
 
 
-# --- events -------------------------------------------------------------------------------------
+# --- machines and events ------------------------------------------------------------------------
+
+
+def save_machine(machine: Machine) -> MachineRecord:
+    return record_of_machine(machine, print_expression, with_names=False)
+
+
+def restore_machine(saved: MachineRecord, correlation: Correlation) -> Machine:
+    """The machine again, for the correlation that it was built from."""
+    parts = expressions_in(correlation.body) if isinstance(correlation, EclCorrelation) else ()
+    held = [each.predicate for each in parts if isinstance(each, Holds)]
+    predicates = {print_expression(each): each for each in held}
+
+    def own(text: str) -> Expression:
+        if text not in predicates:
+            raise ValueError(f"`{text}` is no predicate of `{correlation.name}`")
+        return predicates[text]
+
+    try:
+        return machine_of_record(saved, own)
+    except ValueError as error:
+        raise damaged(str(error)) from None
 
 
 def save_event(event: Event) -> SavedEvent:
@@ -146,7 +181,7 @@ def _active(instance: Runner, now: int | None) -> Iterable[int]:
     if isinstance(instance, WindowedFilter):
         oldest = -NOW if now is None else now - (instance.stepper.machine.window or 0)
         return [state for state, start in instance.active.items() if start >= oldest]
-    if isinstance(instance, FilterInstance | LinkedFilter):
+    if isinstance(instance, FilterInstance | ChainFilter):
         return ()
     return instance.row.active
 
@@ -158,10 +193,10 @@ def _save_places(
         return []
     facts = instance.facts
     saved: list[SavedPlace] = []
-    for place, noted in enumerate(instance.places[: facts.place_count]):
-        if noted is None or facts.bound_states[place] not in active:
+    for place, numbered in enumerate(instance.bound()[: facts.place_count]):
+        if numbered is None or facts.bound_states[place] not in active:
             continue
-        number, what = noted
+        number, what = numbered
         if isinstance(what, int):
             saved.append((place, number, what))
         else:
@@ -171,10 +206,7 @@ def _save_places(
 
 
 def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> SavedExtra:
-    if isinstance(instance, FilterInstance):
-        outputs: Outputs | None = instance.outputs
-    else:
-        outputs = instance.made_outputs
+    outputs = instance.made_outputs
     if outputs is not None and (outputs.time is None or (now is not None and outputs.time < now)):
         outputs = None
     starts = None
@@ -194,7 +226,7 @@ def _extra(rule: Rule, instance: Runner, active: list[int], now: int | None) -> 
 
 
 def _branches(instance: Runner, now: int | None) -> list[SavedBranch] | None:
-    if isinstance(instance, LinkedFilter):
+    if isinstance(instance, ChainFilter):
         return [
             SavedBranch(_save_readings(each.readings(now)), [], {}, each.tallies())
             for each in instance.branches()
@@ -217,7 +249,7 @@ def _save_readings(
 
 
 def _ports_read(rule: Rule) -> frozenset[str]:
-    """The ports of which a statement wants more than that they are a cause."""
+    """The ports whose events a statement reads or sends on; of others, only the id is needed."""
     correlation = rule.correlation
     if not isinstance(correlation, FilterCorrelation):
         return frozenset()
@@ -256,7 +288,7 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
             instance.outputs.time = extra.outputs_at
             instance.outputs.made = dict(extra.outputs_made)
         match instance:
-            case LinkedFilter():
+            case ChainFilter():
                 _restore_linked(instance, extra.branches or [])
             case FilterInstance():
                 _restore_memory(instance, extra.branches or [])
@@ -268,10 +300,10 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
                     state: NOW if start is None else start
                     for state, start in zip(active, starts, strict=True)
                 }
-                _restore_places(instance.facts, instance.places, places, active)
+                _restore_places(instance, places, active)
             case TabledFilter():
                 instance.row = instance.rows.row_of(active)
-                _restore_places(instance.facts, instance.places, places, active)
+                _restore_places(instance, places, active)
             case EclRunner():
                 instance.row = instance.rows.row_of(active)
                 if not extra.timeouts.keys() <= set(active):
@@ -279,21 +311,21 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
                 instance.timeouts = dict(extra.timeouts)
 
 
-def _restore_places(
-    facts: FilterFacts, places: list[Noted | None], saved: list[SavedPlace], active: list[int]
-) -> None:
+def _restore_places(instance: FilterRunner, saved: list[SavedPlace], active: list[int]) -> None:
+    facts = instance.facts
     for place, number, what in saved:
         if not 0 <= place < facts.place_count:
             raise damaged(f"`{facts.correlation.name}` has no place {place}")
         match what:
             case SavedEvent():
-                places[place] = (number, restore_event(what))
+                instance.bind(place, (number, restore_event(what)))
             case str():
-                places[place] = (number, Event(what, "", "", 0))
+                instance.bind(place, (number, Event(what, "", "", 0)))
             case int():
-                places[place] = (number, what)
+                instance.bind(place, (number, what))
+    bound = instance.bound()
     for place, state in facts.bound_states.items():
-        if state in active and places[place] is None:
+        if state in active and bound[place] is None:
             raise damaged(f"`{facts.correlation.name}` has lost what it has bound")
 
 
@@ -308,7 +340,7 @@ def _restore_memory(instance: FilterInstance, saved: list[SavedBranch]) -> None:
         branch.restore(_restore_readings(state), set(state.aborted), dict(state.revived))
 
 
-def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
+def _restore_linked(instance: ChainFilter, saved: list[SavedBranch]) -> None:
     branches = instance.branches()
     if len(saved) != len(branches):
         raise damaged("a rule has other branches")
@@ -318,7 +350,7 @@ def _restore_linked(instance: LinkedFilter, saved: list[SavedBranch]) -> None:
             raise damaged("a rule has other ports")
         readings = _restore_readings(state)
         try:
-            branch.take_up(readings, state.tallies)
+            branch.restore(readings, state.tallies)
         except ValueError:
             raise damaged("a rule has other aggregates") from None
 

@@ -1,9 +1,9 @@
-"""Which rules can share a pass over events, and which of those share a table.
+"""Which rules can have their cells side by side, and which rules share a table.
 
 In comes a correlation; out go its *company*, equal for rules whose cells can stand side by side,
-and its *shape*, equal for rules of one table. Rules of a shape differ in their names, in what
-their ports ask for, in the length of their windows and in how long their timers run, as long as
-those lengths are ordered alike.
+and its *shape*, equal for rules of one table. Rules of a shape may differ in their names, in the
+types and predicates of their ports, in the length of their windows and in the durations of their
+timers, if these have the same order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def event_ports(correlation: Correlation) -> list[EventPort]:
 
 
 def company_of(correlation: Correlation, machine: Machine | None) -> Company | None:
-    """The company of a rule; None where its events cannot be told by the ports they match."""
+    """The company of a rule; None where more counts of an event than the ports that it matches."""
     keys = correlation.clauses.by
     if machine is None or len(event_ports(correlation)) > MOST_PORTS:
         return None
@@ -86,15 +86,15 @@ def shape_of(correlation: Correlation) -> tuple[bool, Correlation]:
         else TimerPort(port.kind, ranks[port.period.microseconds], numbered[port.name])
         for port in correlation.ports
     )
-    said: Any = replace(with_ports(correlation, numbered), name="", ports=bare)
-    if isinstance(said, EclCorrelation) and ranks:
-        said = replace(said, body=_with_ranks(said.body, ranks))
-    clauses = said.clauses
-    return clauses.within is not None, replace(said, clauses=replace(clauses, within=None))
+    shape: Any = replace(with_ports(correlation, numbered), name="", ports=bare)
+    if isinstance(shape, EclCorrelation) and ranks:
+        shape = replace(shape, body=_with_ranks(shape.body, ranks))
+    clauses = shape.clauses
+    return clauses.within is not None, replace(shape, clauses=replace(clauses, within=None))
 
 
 def table_of(correlation: Correlation, machine: Machine) -> RuleTable:
-    """An empty table whose events are told by the ports that they match."""
+    """An empty table, in whose symbols an event is the set of ports that it matches."""
     bits: dict[Any, int] = {
         PortAtom(port.name): bit for bit, port in enumerate(event_ports(correlation))
     }
@@ -120,9 +120,9 @@ def window_of(correlation: Correlation) -> int | None:
     return None if within is None else within.microseconds
 
 
-def lengths_of(correlation: Correlation, alike: Correlation, table: RuleTable) -> list[int]:
-    """How long the timers of a rule run, in the order of its table, which was made of `alike`."""
-    own = dict(zip(durations_in(alike), durations_in(correlation), strict=True))
+def lengths_of(correlation: Correlation, example: Correlation, table: RuleTable) -> list[int]:
+    """How long the timers of a rule run, in the order of its table, which was made of `example`."""
+    own = dict(zip(durations_in(example), durations_in(correlation), strict=True))
     return [own[each] for each in table.timers.after.tolist()]
 
 
@@ -134,10 +134,10 @@ def durations_in(correlation: Correlation) -> list[int]:
     return sorted(found)
 
 
-def _with_ranks(said: Any, ranks: Mapping[int, Duration]) -> Any:
+def _with_ranks(expression: Any, ranks: Mapping[int, Duration]) -> Any:
     """An expression in which the ranks of its durations stand for the durations."""
 
     def ranked(node: Any) -> Any:
         return Timeout(ranks[node.after.microseconds]) if isinstance(node, Timeout) else None
 
-    return mapped(said, ranked)
+    return mapped(expression, ranked)

@@ -40,11 +40,11 @@ from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 
 OUTPUTS_REMEMBERED = 100_000
-"""For how many of the latest outputs the reasons are kept."""
+"""The most outputs whose reasons are kept; the oldest are dropped first."""
 
 
 LINES_SHOWN = 10
-"""Up to how many causes are said one by one; of more, the first and the last ones."""
+"""The most causes that are listed; of more, the first and the last are."""
 
 
 def shortened(lines: list[str]) -> list[str]:
@@ -150,16 +150,6 @@ class Explainer:
 
     def next_due(self) -> int | None:
         return self._stream.next_due()
-
-    def read(self, event: Event) -> list[Event]:
-        made = self._stream.read(event)
-        self._now = event.time
-        return made
-
-    def advance(self, time: int) -> list[Event]:
-        made = self._stream.advance(time)
-        self._now = time if self._now is None else max(time, self._now)
-        return made
 
     def read_in_parts(self, event: Event) -> Iterator[list[Event]]:
         yield from self._stream.read_in_parts(event)

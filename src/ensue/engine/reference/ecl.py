@@ -20,11 +20,9 @@ from typing import assert_never
 
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs, Trigger
-from ensue.engine.ports import Reading
+from ensue.engine.ports import Reading, predicate_holds
 from ensue.events.event import Event
 from ensue.lang.derived.keys import key_places
-from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import TimerScope, evaluate, holds
 from ensue.lang.syntax import (
     Constant,
     Ecl,
@@ -90,9 +88,6 @@ class EclInstance(Instance):
     @property
     def top(self) -> Part:
         return self._top
-
-    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
-        return []
 
     def read(self, reading: Reading) -> list[Event]:
         return self._take(Moment(reading.time, reading))
@@ -339,7 +334,7 @@ class Pushing(Around):
         return status
 
 
-class Rounds(Around):
+class InRounds(Around):
     """`repeat`, `persist` and `loop`: start the body again, until they complete themselves."""
 
     def __init__(self, expression: Round, time: int) -> None:
@@ -399,7 +394,7 @@ def start(x: Ecl, time: int) -> UnderWay:
         case PortRef(name):
             return AwaitEvent(lambda reading: name in reading.ports)
         case Holds(predicate):
-            return AwaitEvent(lambda reading: _holds(predicate, reading))
+            return AwaitEvent(lambda reading: predicate_holds(predicate, reading))
         case Constant(value):
             return AwaitEvent(lambda _: value)
         case Timeout(after):
@@ -415,7 +410,7 @@ def start(x: Ecl, time: int) -> UnderWay:
         case Push(type_name, body):
             return Pushing(type_name, body, time)
         case Round():
-            return Rounds(x, time)
+            return InRounds(x, time)
         case Modes(modes):
             return InModes(modes, time)
         case _:
@@ -428,13 +423,6 @@ _SIDE_BY_SIDE: dict[str, type[SideBySide]] = {
     "select*": SelectStar,
     "parallel": Parallel,
 }
-
-
-def _holds(predicate: Expression, reading: Reading) -> bool:
-    if reading.event is not None:
-        return holds(predicate, reading.event)
-    outcome = evaluate(predicate, TimerScope(reading.time))
-    return outcome.value is True and not outcome.errors
 
 
 def _earliest(times: Sequence[int | None]) -> int | None:

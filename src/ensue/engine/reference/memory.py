@@ -17,7 +17,7 @@ too. An aborted subexpression is left out, and a revived one starts no earlier t
 Rules that relate events also ask whether one event *takes part* in a match (`takes_part`), when a
 `timeout` is due (`next_moment`), and which events are the *latest* match together (`filters`).
 
-All these questions stand in one module, although it is long: each is a recursion over the same
+All these questions stand in one module: each is a recursion over the same
 expressions and the same readings.
 """
 
@@ -28,7 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
 from ensue.engine.ports import Reading
-from ensue.lang.derived.parts import parts_of
+from ensue.lang.derived.parts import labels_in, parts_of
 from ensue.lang.syntax import Both, Either, Filter, Labelled, PortRef, Then, Timeout, Times
 
 Place = float
@@ -36,8 +36,8 @@ Place = float
 
 NEVER: Place = float("inf")
 
-LET_GO_AT_ONCE = 256
-"""How many readings that left a window are dropped together."""
+FEWEST_DROPPED = 256
+"""The fewest readings outside of a window for which it pays to drop them."""
 
 
 class BranchMemory:
@@ -52,7 +52,7 @@ class BranchMemory:
         self._beginnings = frozenset(_beginnings(expression)) if is_fixed else None
         self._timeouts = list(_timeouts(expression))
         self.waits_for_clock = bool(self._timeouts)
-        self.labels = frozenset(node.label for node in _labelled(expression))
+        self.labels = frozenset(node.label for node in labels_in([expression]))
         self.aborted: set[str] = set()
         self._readings: list[Reading] = []
         self._times: list[int] = []
@@ -81,7 +81,7 @@ class BranchMemory:
 
     def forget_before(self, start: int) -> None:
         """Drop what lies before `start` and can never count again, once that is worth the work."""
-        if start < LET_GO_AT_ONCE or 2 * start < len(self._readings):
+        if start < FEWEST_DROPPED or 2 * start < len(self._readings):
             return
         self._readings, self._times = self._readings[start:], self._times[start:]
         self._places = {
@@ -121,7 +121,7 @@ class BranchMemory:
     # --- the definitions ----------------------------------------------------------------------
 
     def first_since(self, time: int) -> int:
-        """The place from which on readings count, if only those at or after a time do."""
+        """The place of the first reading at or after a time."""
         return bisect_left(self._times, time)
 
     def matches(self, start: Place) -> bool:
@@ -160,7 +160,7 @@ class BranchMemory:
         return self.complete(last, begin)
 
     def begins(self, parts: Sequence[Filter], start: Place) -> Iterator[Place]:
-        """Where each part of `x ; y ; ...` begins: where those before it are complete."""
+        """Where each part of `x ; y ; ...` begins: where the parts before it are complete."""
         place = start
         for number, part in enumerate(parts):
             yield place
@@ -380,7 +380,7 @@ def _timeouts(expression: Filter) -> Iterator[tuple[Sequence[Filter], Timeout]]:
 
 def _beginnings(expression: Filter) -> Iterator[str]:
     """The ports whose events can begin a match of an expression or of a part with a label."""
-    for part in (expression, *(node.body for node in _labelled(expression))):
+    for part in (expression, *(node.body for node in labels_in([expression]))):
         pending = [part]
         while pending:
             match pending.pop():
@@ -392,13 +392,3 @@ def _beginnings(expression: Filter) -> Iterator[str]:
                     pending.extend(parts)
                 case Then(parts):
                     pending.append(parts[0])
-
-
-def _labelled(x: Filter) -> Iterator[Labelled]:
-    match x:
-        case Labelled(_, body):
-            yield x
-            yield from _labelled(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            for part in parts:
-                yield from _labelled(part)

@@ -40,8 +40,8 @@ class Publications(TemporalStore, Protocol):
     def add(self, event: Event) -> None: ...
 
 
-def asking(parts: Iterator[list[Event]], publications: Publications) -> Iterator[list[Event]]:
-    """Parts of outputs, each made while predicates can ask the history."""
+def with_history(parts: Iterator[list[Event]], publications: Publications) -> Iterator[list[Event]]:
+    """Parts of outputs, each made while predicates can ask the history of publications."""
     while True:
         token = SCOPE_OF.set(partial(AskingScope, history=publications))
         try:

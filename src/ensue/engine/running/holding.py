@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ensue.engine.ports import Ports, key_of
 from ensue.engine.step.dispatch.routine_text import key_under
-from ensue.engine.step.many.group import StepGroup
 from ensue.engine.step.stream import StepStream
 from ensue.engine.stream import Stream
 from ensue.events.event import Event
@@ -39,7 +38,7 @@ def holders_in(engine: object) -> list[Holder]:
             Holder(
                 rule.name,
                 rule.ports,
-                rule.group.keys if isinstance(rule.group, StepGroup) else rule.instances,
+                rule.instances if rule.group is None else rule.group.keys,
                 key_under,
             )
             for rule in engine.rules

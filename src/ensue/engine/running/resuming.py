@@ -1,9 +1,9 @@
-"""What a snapshot says of a run, and a run put back to where a snapshot says it was.
+"""The parts of a run as parts of a `Snapshot`, and back.
 
-In come the parts of a run; out go the parts of a `Snapshot`, and the other way round. An engine may
-go on from the state of the other one: `step` from columns, `batch` from instances. A state that no
-run can have had is refused with `SnapshotError`. What the bytes are is told in `snapshots`; the
-engines write and read their own state.
+In come the order, the counts and the engine of a run; out go the parts of a `Snapshot`, and the
+other way round. An engine may go on from the state of the other one: `step` from columns, `batch`
+from instances. A state that no run can have had is refused with `SnapshotError`. The bytes of a
+snapshot are for `snapshots`; the engines write and read their own state.
 """
 
 from __future__ import annotations

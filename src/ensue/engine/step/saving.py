@@ -1,30 +1,32 @@
 """The state of a stream on the step engine as plain data, rule by rule.
 
-In comes a stream; out goes a `SavedStream`, and the other way round. How one rule and its keys are
-saved is told in `core.saved_rules`. A state that no stream of the library can have had is refused
+In comes a stream; out goes a `SavedStream`, and the other way round. `core.saved_rules` saves one
+rule and its keys. A state that no stream of the library can have had is refused
 with `SnapshotError`.
 """
 
 from __future__ import annotations
 
 from ensue.engine.core.instances.rules import SavedForm
-from ensue.engine.core.saved_machines import PlainMachine, from_plain, to_plain
 from ensue.engine.core.saved_rules import (
     SavedStream,
     damaged,
     item_at,
     last_read_in,
+    restore_machine,
     restore_rule,
+    save_machine,
     save_rule,
 )
 from ensue.engine.step.stream import StepStream
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import FilterCorrelation
+from ensue.machine.records import MachineRecord
 
 
 def save_stream(stream: StepStream, now: int | None) -> SavedStream:
     """The state of a stream whose order is settled up to `now`."""
-    machines: dict[PlainMachine, int] = {}
+    machines: dict[MachineRecord, int] = {}
     rules = []
     due = stream.next_due()
     if now is not None:
@@ -34,7 +36,7 @@ def save_stream(stream: StepStream, now: int | None) -> SavedStream:
     for rule in stream.rules:
         machine = None
         if rule.machine is not None:
-            machine = machines.setdefault(to_plain(rule.machine), len(machines))
+            machine = machines.setdefault(save_machine(rule.machine), len(machines))
         rules.append(save_rule(rule, machine, now))
     return SavedStream(list(machines), rules, next(stream.numbers), stream.apart)
 
@@ -53,9 +55,9 @@ def restore_stream(stream: StepStream, library: CheckedLibrary, saved: SavedStre
         match rule.form, plain:
             case "memory", None if isinstance(correlation, FilterCorrelation):
                 forms[rule.name] = ("memory", None)
-            case ("table" | "linear") as form, PlainMachine():
-                same = fresh.machine is not None and to_plain(fresh.machine) == plain
-                machine = fresh.machine if same else from_plain(plain, correlation)
+            case ("table" | "linear") as form, MachineRecord():
+                same = fresh.machine is not None and save_machine(fresh.machine) == plain
+                machine = fresh.machine if same else restore_machine(plain, correlation)
                 forms[rule.name] = (form, machine)
             case _:
                 raise damaged(f"`{rule.name}` has no form")

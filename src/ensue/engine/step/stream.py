@@ -21,38 +21,47 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ensue.engine.changing import is_unchanged
+from ensue.engine.core.instances.keys import FastKey
 from ensue.engine.core.instances.rows import SharedTables
-from ensue.engine.core.instances.rules import FastKey, Rule, SavedForm
+from ensue.engine.core.instances.rules import Rule, SavedForm
 from ensue.engine.counts import Counts
+from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import carries_key_inside
 from ensue.engine.ports import KeyNames
-from ensue.engine.step.dispatch.plans import MixedReadPlan
-from ensue.engine.step.dispatch.routines import (
-    LookRoutine,
-    PushRoutine,
+from ensue.engine.step.dispatch.plans import (
+    MixedReadPlan,
     ReadPlan,
     SplitReading,
     TypeRoutines,
+)
+from ensue.engine.step.dispatch.routines import (
+    LookRoutine,
+    PushRoutine,
     compile_look,
     compile_push,
 )
-from ensue.engine.step.many.grouping import NO_ALARM, Grouping
+from ensue.engine.step.many.grouping import AlarmOrder, CellShape, Grouping
 from ensue.engine.timing.alarms import Alarms, advance_in_steps
 from ensue.engine.timing.ordering import Ordering
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
-from ensue.machine.limits import MachineLimits
+from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.prepared import brought_plan
 
 if TYPE_CHECKING:
-    from ensue.engine.step.many.group import AlarmOrder, StepGroup
-    from ensue.engine.step.many.grouping import CellShape
+    # Loaded when a library has enough rules for cells (`_new_group`).
+    from ensue.engine.step.many.group import StepGroup
 
 
 class StepStream:
     """Reads events in the order of their times, in which the caller has put them."""
 
-    def __init__(self, library: CheckedLibrary, counts: Counts, limits: MachineLimits) -> None:
+    def __init__(
+        self,
+        library: CheckedLibrary,
+        counts: Counts,
+        limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
+    ) -> None:
         self.rules: list[Rule] = []
         self.numbers = count(1)
         self.alarms = Alarms[Rule]()
@@ -61,7 +70,7 @@ class StepStream:
         self._types = library.types
         self._routines: dict[str, TypeRoutines] = {}
         self._looks: dict[str, LookRoutine] = {}
-        self._remakes: list[Callable[[], None]] = []
+        self._remake_pushes: Callable[[], None] | None = None
         self.groups: dict[KeyNames, StepGroup] = {}
         self._shapes: dict[str, CellShape] = {}
         self.apart = False
@@ -83,24 +92,20 @@ class StepStream:
         staying: dict[str, Rule] = {}
         rules = []
         for order, correlation in enumerate(library.correlations):
-            old = known.get(correlation.name)
-            stays = old is not None and is_unchanged(
-                old.correlation, correlation, self._types, library.types
-            )
             form = (saved or {}).get(correlation.name)
             brought = brought_plan(library, correlation) if form is None else None
             if brought is not None:
                 form = brought.run_as
-            if stays and old is not None:
+            old = known.get(correlation.name)
+            if old and is_unchanged(old.correlation, correlation, self._types, library.types):
+                staying[correlation.name] = old
                 form = old.saved_form
             rule = Rule(correlation, library.types, self._shared, self.numbers, form)
-            if stays and old is not None:
-                rule.take_over(old)
+            if rule.name in staying:
+                rule.take_over(staying[rule.name])
             rule.order = order
             rule.is_fed_from = bool(library.feeds.get(rule.name))
             rule.is_fed = rule.name in fed
-            if stays and old is not None:
-                staying[rule.name] = old
             rules.append(rule)
         self.rules = rules
         self._types = library.types
@@ -147,8 +152,8 @@ class StepStream:
             for each in self._types
         }
         self._looks = {}
-        for remake in self._remakes:
-            remake()
+        if self._remake_pushes is not None:
+            self._remake_pushes()
 
     def begin_again(
         self, library: CheckedLibrary, forms: Mapping[str, SavedForm], read: int, apart: bool
@@ -160,7 +165,7 @@ class StepStream:
         self.change(library, forms)
 
     def settle(self) -> None:
-        """After a restore: move instances of rules in cells to their groups, arm the others."""
+        """Form groups anew: instances of rules in cells move to cells, the others are armed."""
         self._form_groups({rule.name: rule for rule in self.rules})
         self._make_routines()
         self.set_alarms()
@@ -175,12 +180,15 @@ class StepStream:
     def pushes(
         self,
         ordering: Ordering,
-        unusual: PushRoutine,
+        slow_path: PushRoutine,
     ) -> Mapping[str, PushRoutine]:
-        """For each type the function that reads an event which comes in order, without lateness."""
-        around: dict[str, Any] = {
+        """For each type the function that reads an event which comes in order, without lateness.
+
+        Events for which the function is not made go to `slow_path`.
+        """
+        scope: dict[str, Any] = {
             "ordering": ordering,
-            "unusual": unusual,
+            "slow_path": slow_path,
             "counts": self._counts,
             "alarms": self.alarms.heap,
             "numbers": self.numbers,
@@ -192,27 +200,26 @@ class StepStream:
         pushes: dict[str, PushRoutine] = {}
 
         def remake() -> None:
-            around["has_clock"] = any(rule.has_clock for rule in self.rules)
-            around.pop("earliest", None)
+            scope["has_clock"] = any(rule.has_clock for rule in self.rules)
+            scope.pop("earliest", None)
             if self._with_timers:
-                around["earliest"] = self._grouping.earliest
+                scope["earliest"] = self._grouping.earliest
             for name, each in self._routines.items():
-                pushes[name] = partial(self._first_push, pushes, each, around, unusual)
+                pushes[name] = partial(self._first_push, pushes, each, scope)
 
         remake()
-        self._remakes = [remake]
+        self._remake_pushes = remake
         return pushes
 
     def _first_push(
         self,
         pushes: dict[str, PushRoutine],
         routines: TypeRoutines,
-        around: Mapping[str, Any],
-        unusual: PushRoutine,
+        scope: Mapping[str, Any],
         event: Event,
     ) -> list[Event]:
         """Make the routine of a type when its first event comes: many types never come at all."""
-        push = pushes[routines.name] = compile_push(routines, around) or unusual
+        push = pushes[routines.name] = compile_push(routines, scope)
         return push(event)
 
     def set_alarms(self) -> None:
@@ -282,7 +289,7 @@ class StepStream:
                 orders += [order] * (len(made) - before)
 
     def _set_earliest(self) -> None:
-        earliest = min((group.earliest for group in self._with_timers), default=NO_ALARM)
+        earliest = min((group.earliest for group in self._with_timers), default=ENDLESS)
         self._grouping.earliest[0] = earliest
 
     def may_be_due(self, time: int) -> bool:
@@ -317,7 +324,7 @@ class StepStream:
         look = self._looks.get(event.type)
         if look is None:
             routines = self._routines.get(event.type)
-            if routines is None or not routines.is_wanted:
+            if routines is None or not routines.has_readers:
                 return ()
             look = self._looks[event.type] = compile_look(routines)
         plan, keys = look(event)
@@ -343,18 +350,22 @@ class StepStream:
         if not together:
             return waiting
         mixed, runs = len(made) > before, 0
-        noted = (next(self.numbers), event)
+        numbered = (next(self.numbers), event)
         for reading in together:
             under = keys[reading.key]
             runs += reading.group.read(
-                reading.visits, reading.is_noop, under, noted, self._counts, made
+                reading.visits, reading.is_noop, under, numbered, self._counts, made
             )
         if runs > 1 or (runs and mixed):
             made[before:] = sorted(made[before:], key=self._order_of)
         if self._grouping.has_outgrown:
-            self._grouping.has_outgrown = False
-            self.settle()
+            self._regroup()
         return waiting
+
+    def _regroup(self) -> None:
+        """Let rules leave their cells whose tables keep growing."""
+        self._grouping.has_outgrown = False
+        self.settle()
 
     def _order_of(self, output: Event) -> int:
         order: int = self._orders[output.extensions["correlation"]]
@@ -368,15 +379,14 @@ class StepStream:
         made = self.advance(event.time) if is_due else []
         if not plan.readers and len(plan.groups) == 1 and not made:
             reading = plan.groups[0]
-            noted = (next(self.numbers), event)
+            numbered = (next(self.numbers), event)
             runs = reading.group.read(
-                reading.visits, reading.is_noop, keys[reading.key], noted, self._counts, made
+                reading.visits, reading.is_noop, keys[reading.key], numbered, self._counts, made
             )
             if runs > 1:
                 made.sort(key=self._order_of)
             if self._grouping.has_outgrown:
-                self._grouping.has_outgrown = False
-                self.settle()
+                self._regroup()
             self._counts.outputs += len(made)
             return made
         waiting = self._read_plan(plan, keys, event, None, made)

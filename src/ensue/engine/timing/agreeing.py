@@ -23,7 +23,7 @@ import msgspec
 from ensue.engine.timing.jumps import UNBOUNDED
 
 QUORUM = 100
-"""How many events, beyond those read meanwhile, move a clock; fewer if it stands on fewer."""
+"""The events that move a clock, beyond those read meanwhile; fewer, if the clock has read fewer."""
 
 DAY = 86_400 * 1_000_000
 
@@ -113,7 +113,7 @@ class TimeRuns:
         return merged
 
     def largest(self) -> TimeRun | None:
-        """The stretch of a bounded input that is read: the first of those with the most events."""
+        """The run of times that is read of a bounded input: the one with the most events."""
         return max(self.merge(), key=lambda run: run.events, default=None)
 
 

@@ -20,6 +20,7 @@ from itertools import accumulate
 from ensue.errors import EventError, UsageError
 from ensue.events.times import format_time
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.durations import MICROSECONDS, parse_duration, print_duration
 from ensue.lang.syntax import (
     Correlation,
@@ -110,9 +111,9 @@ def far_problem(time: int, begins: int, ends: int, allowed: float) -> str:
 
 
 def check_advance(time: int, latest: float, allowed: float) -> None:
-    """Raises `UsageError` for a time that the clock is told, if it may not jump as far.
+    """Raises `UsageError` if a caller moves the clock further than it may jump.
 
-    Where nothing fires again and again the whole of time may be told: it makes nothing late.
+    Where no timer fires again and again, the clock may move as far as it likes: nothing is late.
     """
     if LONGEST_JUMP > allowed < time - latest < math.inf:
         raise UsageError(
@@ -157,34 +158,22 @@ def periods_of(correlation: Correlation) -> Iterator[int]:
         if isinstance(port, TimerPort):
             yield port.period.microseconds
     if isinstance(correlation, EclCorrelation):
-        yield from _rounds(correlation.body)
-
-
-def _rounds(x: Ecl) -> Iterator[int]:
-    match x:
-        case Round(kind, body, bound):
-            yield from _rounds(body)
-            success, failure = _by_clock(body)
-            again = {"repeat": min(success, failure), "persist": failure, "loop": success}[kind]
-            if again < math.inf and (bound is None or bound > FIRINGS_IN_A_JUMP):
+        for part in expressions_in(correlation.body):
+            again = _again_by_clock(part)
+            if again < math.inf:
                 yield int(again)
+
+
+def _again_by_clock(x: Ecl) -> float:
+    """The shortest time in which the clock alone starts a part of an expression again."""
+    match x:
+        case Round(kind, body, bound) if bound is None or bound > FIRINGS_IN_A_JUMP:
+            success, failure = _by_clock(body)
+            return {"repeat": min(success, failure), "persist": failure, "loop": success}[kind]
         case Modes(modes):
-            for mode in modes:
-                yield from _rounds(mode.guard)
-                yield from _rounds(mode.body)
-            guards = min(_by_clock(mode.guard)[0] for mode in modes)
-            if guards < math.inf:
-                yield int(guards)
-        case Group(_, parts):
-            for part in parts:
-                yield from _rounds(part)
-        case Unless(body, stop):
-            yield from _rounds(body)
-            yield from _rounds(stop)
-        case Fail(body) | Push(_, body):
-            yield from _rounds(body)
+            return min(_by_clock(mode.guard)[0] for mode in modes)
         case _:
-            return
+            return math.inf
 
 
 def _by_clock(x: Ecl) -> tuple[float, float]:

@@ -13,18 +13,17 @@ import heapq
 import math
 from collections.abc import Iterator, Sequence
 
+from ensue.engine.instance import ENDLESS
 from ensue.engine.timing.agreeing import Dissent, TimeRun
 from ensue.events.event import Event
-
-FURTHEST = 1 << 62
-"""A time that no event has, as an integer: a comparison with a float takes longer."""
 
 
 class Ordering:
     """`latest` is the latest time so far.
 
     No event up to `reach` is too far ahead. It is raised now and then and not with every event, so
-    that a routine which reads events in order compares two numbers and computes none.
+    that a routine which reads events in order compares two numbers and computes none. It is an
+    integer once an event has come: a comparison with a float takes longer.
     """
 
     def __init__(self, lateness: int, max_jump: float = math.inf) -> None:
@@ -69,7 +68,7 @@ class Ordering:
     def observe(self, time: int) -> None:
         """The stream has come as far as this time."""
         self.latest = max(self.latest, time)
-        self.reach = min(self.latest + self.max_jump, FURTHEST)
+        self.reach = min(self.latest + self.max_jump, ENDLESS)
 
     def bound_jumps(self, max_jump: float) -> None:
         """Let the clock jump as far as this from now on."""

@@ -17,7 +17,8 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.step.dispatch.routines import TypeRoutines, compile_fit
+from ensue.engine.step.dispatch.plans import TypeRoutines
+from ensue.engine.step.dispatch.routines import compile_fit
 from ensue.errors import EventError
 from ensue.events.cloudevents import NESTING_LIMIT, TEXT_ATTRIBUTES, VERSION, read_json
 from ensue.events.conformance import conform

@@ -21,7 +21,7 @@ from ensue.engine.batch.exchanging import states_from_step
 from ensue.engine.changing import is_unchanged
 from ensue.engine.core.saved_rules import SavedStream
 from ensue.engine.counts import Counts
-from ensue.engine.step import step_engine
+from ensue.engine.step import StepStream
 from ensue.engine.step.saving import restore_stream, save_stream
 from ensue.engine.timing.alarms import longest_wait
 from ensue.events.arrow import read_batches, table_of
@@ -216,12 +216,12 @@ class EventEngine:
         self._part = part
         self._now: int | None = None
         if saved is None:
-            self._stream = step_engine(part, Counts())
+            self._stream = StepStream(part, Counts())
             return
         text, snapshot = saved
         same = text == print_library(part.tree)
         old = part if same else parse(text).checked
-        self._stream = step_engine(old, Counts())
+        self._stream = StepStream(old, Counts())
         restore_stream(self._stream, old, msgspec.msgpack.decode(snapshot, type=SavedStream))
         if not same:
             self._stream.change(part)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ensue.engine.core.instances.rules import FastKey, whole_key
+from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.ports import Key, KeyNames
-from ensue.engine.step.dispatch.plans import TypeTests
-from ensue.engine.step.dispatch.routines import PLANS_REMEMBERED, compile_look
+from ensue.engine.step.dispatch.plans import PLANS_REMEMBERED, TypeTests
+from ensue.engine.step.dispatch.routines import compile_look
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort

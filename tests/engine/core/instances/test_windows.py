@@ -9,7 +9,7 @@ import pytest
 import ensue
 from ensue.bench.workload import combined
 from ensue.engine.core.instances import windows
-from ensue.engine.core.instances.filters import QuickWindow, WindowedFilter
+from ensue.engine.core.instances.filters import GeneratedWindow, WindowedFilter
 from ensue.engine.step import StepStream
 from ensue.events.event import Event
 from ensue.machine.plan import plan
@@ -62,7 +62,7 @@ def repeated(count: int, clauses: str) -> ensue.Library:
 
 @pytest.mark.parametrize(
     ("count", "clauses", "kind"),
-    [(100, "by k", QuickWindow), (400, "by k", WindowedFilter), (400, "", QuickWindow)],
+    [(100, "by k", GeneratedWindow), (400, "by k", WindowedFilter), (400, "", GeneratedWindow)],
 )
 def test_a_long_repetition_fires_when_all_of_it_is_in_the_window(
     count: int, clauses: str, kind: type
@@ -92,6 +92,6 @@ def test_what_an_event_does_is_written_in_lines_that_do_not_grow_with_the_ports(
         machine = plan(ensue.parse(combined(operator, ports, "within 1 s")).correlations[0]).machine
         assert machine is not None
         steps = windows.WindowSteps(machine)
-        lengths.append([len(steps._text.reading(1 << atom).lines) for atom in (0, 5, 29)])
+        lengths.append([len(steps._text.take(1 << atom).lines) for atom in (0, 5, 29)])
 
     assert lengths[0] == lengths[1]

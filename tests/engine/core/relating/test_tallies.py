@@ -18,7 +18,7 @@ from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.scopes import MISSING
 
-from .test_running import ASKED, ODD, VALUES, told
+from .test_sliding import ASKED, ODD, VALUES, told
 
 RUNNING = [(name, kind) for name, kind in ASKED if AGGREGATES[name].running]
 

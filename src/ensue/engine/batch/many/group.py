@@ -69,7 +69,7 @@ class GroupMember:
     def held(self) -> RuleCells:
         """The states and slots of the member, as views into the arrays of the group."""
         self.make_room()
-        return RuleCells(self.group.visited.cells, self.number)
+        return self.group.visited.cells.of(self.number)
 
     @property
     def keys(self) -> Keys:
@@ -96,7 +96,7 @@ class GroupMember:
         """Drop what has left its window, under every key."""
         visited = self.group.visited
         if visited.latest is not None:
-            visited.cells.drop_expired(self.number, visited.latest)
+            visited.cells.of(self.number).drop_expired(visited.latest)
 
     @property
     def has_room(self) -> bool:

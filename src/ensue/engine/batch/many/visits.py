@@ -254,7 +254,7 @@ class VisitedCells:
                 yield firings, at
                 if self.impatient:
                     return
-        if clock is not None and self.tables.has_timers and self.cells.is_due <= clock:
+        if clock is not None and self.tables.has_timers and self.cells.earliest <= clock:
             room = self._room()
             fired = self._advance(clock, room, 0)
             if fired:
@@ -289,7 +289,7 @@ class VisitedCells:
 
     def _advance(self, clock: int, room: FiringRoom, fired: int) -> int:
         """Fire what is due up to a time under all keys; how many firings there are by then."""
-        if self.cells.is_due > clock:
+        if self.cells.earliest > clock:
             return fired
         key = 0
         while True:
@@ -343,7 +343,7 @@ class VisitedCells:
     def stop(self, rule: int) -> None:
         """Leave a rule out from now on."""
         self.impatient.discard(rule)
-        self.cells.clear(rule)
+        self.cells.of(rule).clear()
         self.tables.stop(rule)
         self.cells.fit()
         self._lists[rule] = self._list_count

@@ -19,7 +19,7 @@ from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.output.remembered import ID
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.single.by_event import SavedEvents
-from ensue.engine.core.instances.rules import whole_key
+from ensue.engine.core.instances.keys import whole_key
 from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.core.saved_rules import (

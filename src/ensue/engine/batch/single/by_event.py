@@ -20,11 +20,18 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.output.columns import EventGroup, Made
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.paths import Path
+from ensue.engine.core.instances.keys import fast_key
 from ensue.engine.core.instances.rows import SharedTables
-from ensue.engine.core.instances.rules import Rule, SavedForm, fast_key
-from ensue.engine.core.relating.linked import LinkedFilter
-from ensue.engine.core.saved_machines import PlainMachine, from_plain, to_plain
-from ensue.engine.core.saved_rules import SavedRule, last_read_in, restore_rule, save_rule
+from ensue.engine.core.instances.rules import Rule, SavedForm
+from ensue.engine.core.relating.linked import ChainFilter
+from ensue.engine.core.saved_rules import (
+    SavedRule,
+    last_read_in,
+    restore_machine,
+    restore_rule,
+    save_machine,
+    save_rule,
+)
 from ensue.engine.counts import Counts
 from ensue.engine.timing.alarms import Alarms
 from ensue.errors import SnapshotError
@@ -33,13 +40,14 @@ from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, EventPort
 from ensue.machine.model import Machine
 from ensue.machine.plan import Form
+from ensue.machine.records import MachineRecord
 
 
 class SavedEvents(msgspec.Struct, frozen=True):
     """The state of a correlation that runs by events, and the machine that it is about."""
 
     clock: int | None
-    machine: PlainMachine | None
+    machine: MachineRecord | None
     rule: SavedRule
 
 
@@ -153,7 +161,7 @@ class EventCorrelation:
                 instance = self._rule.begin(fast_key(key), reading.time)
                 made += instance.start(reading)
             instance.last_read = next(self._readings)
-            if isinstance(instance, LinkedFilter):
+            if isinstance(instance, ChainFilter):
                 mask = instance.facts.mask_of(reading.ports)
                 made += instance.step(mask, reading.time, (instance.last_read, event))
             else:
@@ -167,7 +175,7 @@ class EventCorrelation:
         rule = self._rule
         if self._clock is not None:
             rule.sweep(self._clock)
-        machine = None if rule.machine is None else to_plain(rule.machine)
+        machine = None if rule.machine is None else save_machine(rule.machine)
         saved = save_rule(rule, None if machine is None else 0, self._clock)
         try:
             return msgspec.msgpack.encode(SavedEvents(self._clock, machine, saved))
@@ -184,8 +192,8 @@ class EventCorrelation:
         machine = None
         if saved.machine is not None:
             machine = self._rule.machine
-            if machine is None or to_plain(machine) != saved.machine:
-                machine = from_plain(saved.machine, self.correlation)
+            if machine is None or save_machine(machine) != saved.machine:
+                machine = restore_machine(saved.machine, self.correlation)
         form: SavedForm = (cast(Form, saved.rule.form), machine)
         self._rule = Rule(self.correlation, self._types, SharedTables(), count(1), form)
         restore_rule(self._rule, saved.rule)

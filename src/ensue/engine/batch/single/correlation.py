@@ -89,7 +89,7 @@ class ColumnCorrelation:
     @property
     def held(self) -> RuleCells | LinearWalk:
         """The states and slots of all keys."""
-        return RuleCells(self._cells, 0) if self._linear is None else self._linear
+        return self._cells.of(0) if self._linear is None else self._linear
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
@@ -144,7 +144,7 @@ class ColumnCorrelation:
             if fired == len(room.arrays.rows):
                 room.grow()
             else:
-                tables.fill(0, int(cells.states(0)[keys[at]]), int(symbols[at]))
+                tables.fill(0, int(cells.of(0).states[keys[at]]), int(symbols[at]))
                 cells.fit()
 
     def _hold_to_budget(self) -> None:
@@ -156,7 +156,7 @@ class ColumnCorrelation:
             self.leave_table(f"its table has more than {self.table_states:,} states")
             return
         empty = self._empty_table()
-        states = self._cells.states(0)
+        states = self._cells.of(0).states
         states[:] = empty.renumber(states, table)
         self._tables.renew(0, empty)
         self._symbols = SymbolNumbers(empty.symbols)
@@ -166,7 +166,7 @@ class ColumnCorrelation:
 
     def leave_table(self, why: str) -> LinearWalk:
         """Step the machine from now on; its labels never change."""
-        cells = RuleCells(self._cells, 0)
+        cells = self._cells.of(0)
         count = len(cells.states)
         table = cells.table
         linear = LinearWalk(self.machine, table.effects, self._matcher.bit_of, table.slots)
@@ -181,7 +181,7 @@ class ColumnCorrelation:
     def take_starts(self, at: Numbers, starts: Any, started: Any) -> None:
         """Go on from the starts of a snapshot: on a table if there are few orders of them."""
         most = self.table_states if self.patience is not None else len(starts)
-        cells = RuleCells(self._cells, 0)
+        cells = self._cells.of(0)
         if cells.table.has_window and cells.take_starts(at, starts, started, most):
             return
         self.leave_table("it had left its table before").take_starts(at, starts, started)
@@ -200,7 +200,7 @@ class ColumnCorrelation:
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
         if self._linear is None and self.latest is not None:
-            self._cells.drop_expired(0, self.latest)
+            self._cells.of(0).drop_expired(self.latest)
 
     def clear_up(self) -> None:
         """Drop events that no key holds any more, if there are many."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ensue.engine.core.instances.firing import Noted
-from ensue.engine.core.instances.keys import FastKey, KeyInstance, SharedFacts, whole_key
+from ensue.engine.core.instances.firing import NumberedEvent
+from ensue.engine.core.instances.keys import FastKey, KeyInstance, MachineFacts
 from ensue.engine.core.instances.rows import Row, RowMove, RowTable
 from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import TIMER, Outputs
@@ -24,18 +24,12 @@ from ensue.machine.model import Emit, Machine, State
 _NO_TIMEOUTS: dict[State, int] = {}
 
 
-class EclFacts(SharedFacts):
+class EclFacts(MachineFacts):
     """What all instances of an ECL correlation share."""
 
     def __init__(self, correlation: EclCorrelation, machine: Machine, types: TypeSystem) -> None:
-        self.correlation = correlation
-        self.machine = machine
-        self.types = types
+        super().__init__(correlation, machine, types)
         self.key_places = key_places(correlation.clauses.by)
-
-    def outputs(self, key: FastKey) -> Outputs:
-        keyed = bool(self.correlation.clauses.by)
-        return Outputs(self.correlation.name, whole_key(key), keyed, self.types)
 
 
 class EclRunner(KeyInstance):
@@ -61,18 +55,15 @@ class EclRunner(KeyInstance):
             else _NO_TIMEOUTS
         )
 
-    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
-        return []
-
     def read(self, reading: Reading) -> list[Event]:
-        noted = (0, reading.time if reading.event is None else reading.event)
-        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+        numbered = (0, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         """Take an event or the firing of a timer port, by the mask of its atoms."""
-        step = self.row.get(mask) or self.rows.step(self.row, mask)
-        event_id = noted[1].id if isinstance(noted[1], Event) else None
-        return self._take(step, time, event_id)
+        move = self.row.get(mask) or self.rows.move(self.row, mask)
+        event_id = numbered[1].id if isinstance(numbered[1], Event) else None
+        return self._take(move, time, event_id)
 
     def next_due(self) -> int | None:
         if not self.row.bits:
@@ -87,11 +78,11 @@ class EclRunner(KeyInstance):
         if super().next_due() == time:
             return super().fire(time)
         due = [state for state, at in self.timeouts.items() if at <= time]
-        return self._take(self.rows.tick(self.row, due), time, None)
+        return self._take(self.rows.timeout_move(self.row, due), time, None)
 
     def idle_until(self, port: TimerPort) -> int | None:
         mask = self.facts.timer_mask(port)
-        return ENDLESS if mask is not None and self.rows.step(self.row, mask).is_noop else None
+        return ENDLESS if mask is not None and self.rows.move(self.row, mask).is_noop else None
 
     def other_due(self) -> Sequence[int]:
         return [*self.timeouts.values()]
@@ -100,23 +91,23 @@ class EclRunner(KeyInstance):
         """Whether it stands as at its start, with no timeout under way."""
         return self.row.bits == self.rows.first.bits and not self.timeouts
 
-    def _take(self, step: RowMove, time: int, event_id: str | None) -> list[Event]:
-        self.row = step.to
-        if self.timeouts or step.started:
+    def _take(self, move: RowMove, time: int, event_id: str | None) -> list[Event]:
+        self.row = move.to
+        if self.timeouts or move.started:
             # A timeout that is over is no longer active; one that was started again counts anew.
-            active = step.to.bits
+            active = move.to.bits
             self.timeouts = {s: at for s, at in self.timeouts.items() if active >> s & 1}
-            for timer in step.started:
+            for timer in move.started:
                 if active >> timer.state & 1:
                     self.timeouts[timer.state] = time + timer.after
-        if not step.effects:
+        if not move.effects:
             return []
         self.triggered(time)
         trigger = TIMER if event_id is None else event_id
         output = self.facts.correlation.output
         outputs, places = self.outputs, self.facts.key_places
         made = []
-        for effect in step.effects:
+        for effect in move.effects:
             if isinstance(effect, Emit):
                 type_name = effect.type or output
                 data = outputs.filled(type_name, places)

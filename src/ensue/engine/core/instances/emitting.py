@@ -1,224 +1,29 @@
-"""What a firing puts out, as Python that is made for its statements.
+"""Functions that build the outputs of firings, as Python that is generated for their statements.
 
-In comes a `Recipe`: the statements that run when a branch fires with certain labels, with ports as
-numbers instead of names. Out go functions that put the events together: `compile_single` for one
-rule, `compile_for_cells` for the many rules in cells that fire at one event. Both hold the same
-text, and their events are equal, byte for byte, to those of `ensue.engine.outputs`. Values that are
-no plain attributes or constants are computed by `value_for`. A rule with timers that runs by itself
-has no recipe: `recipe_of` returns None.
+In comes a `Recipe` (`recipes`); out goes a function that builds the events: `compile_single` for
+one rule, `compile_for_cells` for the many rules in cells that fire at one event. Both hold the same
+lines of text, and their events are equal, byte for byte, to those of `ensue.engine.outputs`. Values
+that are no plain attributes or constants are computed by `value_for`.
 
 Names of attributes and constants are handed over as values; no text of a user is read as Python.
-
-The module is long because both functions are written by the same lines of text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from ensue.engine.core.instances.compiling import filled, function_from
 from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.instances.recipes import AttributeValue, BuiltEvent, Recipe, SentPort
 from ensue.engine.outputs import fitting_key, value_for
-from ensue.events.event import CONTEXT, Event
-from ensue.events.types import TypeSystem, ValueType
-from ensue.lang.derived.keys import key_places
-from ensue.lang.derived.label_logic import label_value
-from ensue.lang.derived.renaming import with_ports
-from ensue.lang.expressions import Expression, Literal, Name
+from ensue.events.event import Event
+from ensue.events.types import ValueType
 from ensue.lang.expressions.scopes import PortScope, TimerScope
-from ensue.lang.syntax import (
-    Correlation,
-    EventPort,
-    FilterCorrelation,
-    PushNew,
-    PushPort,
-    TimerPort,
-)
-from ensue.machine.stepping import Fired
 
 MOST_SORTED_OUT = 3
-"""Up to how many bound events are put in order by comparisons that are written out."""
-
-
-@dataclass(frozen=True, slots=True)
-class AttributeValue:
-    """A value of `push new`: a constant, an attribute as it is (`port`), or an expression."""
-
-    name: str
-    type: ValueType
-    expression: Expression
-    port: str | None = None
-    attribute: str = ""
-    constant: Any = None
-
-    @property
-    def is_computed(self) -> bool:
-        return self.port is None and not isinstance(self.expression, Literal)
-
-    def computed_from(self, ports: Mapping[str, str]) -> str:
-        """The computation as text, equal for values that compute the same; "" for plain values."""
-        return repr(with_ports(self.expression, ports)) if self.is_computed else ""
-
-
-@dataclass(frozen=True, slots=True)
-class SentPort:
-    """`push a`, by the number of the port."""
-
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class BuiltEvent:
-    """`push new`: each attribute with its value, and the port that it is taken from as it is.
-
-    `carried` are attributes that are filled with the key: name, type and place in the key.
-    """
-
-    type: str
-    values: tuple[tuple[str, int | None, AttributeValue], ...]
-    carried: tuple[tuple[str, ValueType, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """The statements that run when a branch fires with certain labels.
-
-    `ports` are the bound ports, by the numbers that the statements use. The last `clocks` of them
-    are timers, which are bound to times.
-    """
-
-    labels: str
-    keyed: bool
-    ports: tuple[str, ...]
-    statements: tuple[SentPort | BuiltEvent, ...]
-    clocks: int = 0
-
-    @property
-    def count(self) -> int:
-        """How many events it makes."""
-        return len(self.statements)
-
-    @property
-    def event_ports(self) -> tuple[str, ...]:
-        return self.ports[: len(self.ports) - self.clocks]
-
-    @property
-    def kind(self) -> object:
-        """What recipes have in common that differ only in the names of their ports."""
-        said: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
-        numbered = {port: str(number) for number, port in enumerate(self.ports)}
-        for each in self.statements:
-            if isinstance(each, SentPort):
-                said.append(each.port)
-                continue
-            # Constants as text, for in Python `1`, `1.0` and `True` would be one.
-            values = [
-                (
-                    name,
-                    number,
-                    value.port is None,
-                    value.attribute,
-                    value.type,
-                    repr(value.constant),
-                    value.computed_from(numbered),
-                )
-                for name, number, value in each.values
-            ]
-            said.append((each.type, each.carried, *values))
-        return tuple(said)
-
-
-def values_of(
-    statement: PushNew, correlation: Correlation, types: TypeSystem
-) -> list[AttributeValue]:
-    attributes = types.attributes(statement.type)
-    ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
-    values = []
-    for assignment in statement.assignments:
-        name, expression, type_ = assignment.name, assignment.value, attributes[assignment.name]
-        match expression:
-            case Literal():
-                constant = value_for(expression, PortScope({}), type_)
-                values.append(AttributeValue(name, type_, expression, constant=constant))
-            case Name((port, attribute)) if (
-                port in ports
-                and attribute.lower() not in CONTEXT
-                and type_.element is None
-                and types.attributes(ports[port].type).get(attribute) == type_
-            ):
-                values.append(AttributeValue(name, type_, expression, port, attribute))
-            case _:
-                values.append(AttributeValue(name, type_, expression))
-    return values
-
-
-def statements_with(correlation: FilterCorrelation, labels: frozenset[str]) -> list[Any]:
-    """The statements that run with these labels active, where none changes a label."""
-    return [
-        statement
-        for case in correlation.cases
-        if label_value(case.condition, labels, lambda _: False)
-        for statement in case.statements
-    ]
-
-
-def recipe_of(
-    correlation: FilterCorrelation, types: TypeSystem, fired: Fired, ports: Mapping[int, str]
-) -> Recipe | None:
-    """What a branch that fires so puts out, or None where the clock may fire or labels change."""
-    if any(isinstance(port, TimerPort) for port in correlation.ports):
-        return None
-    bound = tuple(dict.fromkeys(ports[place] for place in fired.places))
-    statements = statements_with(correlation, fired.labels)
-    if not all(isinstance(each, PushPort | PushNew) for each in statements):
-        return None
-    labels = ",".join(sorted(fired.labels))
-    return recipe_for(correlation, types, labels, bound, statements)
-
-
-def recipe_for(
-    correlation: Correlation,
-    types: TypeSystem,
-    labels: str,
-    bound: tuple[str, ...],
-    said: Iterable[PushPort | PushNew | str],
-) -> Recipe:
-    """The recipe of statements over bound ports, or of the types that an ECL expression emits."""
-    timers = {port.name for port in correlation.ports if isinstance(port, TimerPort)}
-    clocks = [port for port in bound if port in timers]
-    ports = (*(port for port in bound if port not in timers), *clocks)
-    numbers = {port: number for number, port in enumerate(ports)}
-    made: list[SentPort | BuiltEvent] = []
-    for statement in said:
-        if isinstance(statement, str):
-            attributes = types.attributes(statement)
-            made.append(
-                BuiltEvent(
-                    statement,
-                    (),
-                    tuple(
-                        (name, attributes[name], place)
-                        for name, place in key_places(correlation.clauses.by).items()
-                        if name in attributes
-                    ),
-                )
-            )
-        elif isinstance(statement, PushPort):
-            # What is bound to a timer is no event that could be sent on.
-            if statement.port in numbers and statement.port not in timers:
-                made.append(SentPort(numbers[statement.port]))
-        else:
-            values = values_of(statement, correlation, types)
-            # A port that is not bound has no values: as if null had been written.
-            built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
-            made.append(BuiltEvent(statement.type, built))
-    return Recipe(labels, bool(correlation.clauses.by), ports, tuple(made), len(clocks))
-
-
-# --- the text -----------------------------------------------------------------------------------
+"""The most bound events that are put in order by comparisons in the generated text."""
 
 
 _SINGLE = """
@@ -405,8 +210,8 @@ def compile_single(
 ) -> Callable[..., list[Event]]:
     """`run(outputs, held, time, trigger)` for the rule of a name.
 
-    `bound` has an expression over `held` for each port of the recipe, which gives the noted event;
-    `values` are what these expressions name.
+    `bound` has an expression over `held` for each port of the recipe, whose value is the numbered
+    event; `values` are what these expressions name.
     """
     writing = _RecipeText(recipe)
     key = ":{partition}" if recipe.keyed else ""

@@ -1,17 +1,21 @@
-"""The facts that all instances of a filter share: its clauses, and the actions of its firings.
+"""The facts that all instances of a filter share: its places and switches, and its firings.
 
-In comes a checked filter with its machine; out come its places and switches, and for a step on a
-table, or a branch that fires in a window, what follows from it. That is made when it is first
-asked for, and kept. How an instance gets there is for `filters`.
+In comes a checked filter with its machine; out come its places and switches, and the functions
+that build the outputs of a move on a table, or of a branch that fires in a window. A function is
+compiled when it is first asked for, and kept. How an instance comes to a move is for `filters`.
 """
 
 from __future__ import annotations
 
-from ensue.engine.core.instances.firing import IN_LIST, Access, Firing, RunStatements
-from ensue.engine.core.instances.keys import FastKey, SharedFacts, whole_key
-from ensue.engine.core.instances.rows import IN_ATTRIBUTES, RowMove, Speaking
+from ensue.engine.core.instances.firing import (
+    EmitOutputs,
+    PlaceText,
+    compile_firing,
+    place_in_list,
+)
+from ensue.engine.core.instances.keys import MachineFacts
+from ensue.engine.core.instances.rows import OutputConditions, RowMove, place_in_attributes
 from ensue.engine.core.instances.windows import WindowSteps
-from ensue.engine.outputs import Outputs
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.parts import changed_labels
 from ensue.lang.syntax import FilterCorrelation, TimerPort
@@ -20,16 +24,18 @@ from ensue.machine.model import Machine, Switch
 from ensue.machine.stepping import Fired
 
 
-class FilterFacts(SharedFacts):
+class FilterFacts(MachineFacts):
     """What all instances of a filter share.
 
-    `speaks` has the moves whose whole effect is one generated function, as far as they have come.
+    `emit_of` has, for moves that were made before and whose only effect is the firing of one
+    branch, the function that builds the outputs. A rule with timer ports has none: its firings set
+    timers.
     """
 
+    correlation: FilterCorrelation
+
     def __init__(self, correlation: FilterCorrelation, machine: Machine, types: TypeSystem) -> None:
-        self.correlation = correlation
-        self.machine = machine
-        self.types = types
+        super().__init__(correlation, machine, types)
         self.binds_first = correlation.clauses.bind == "first"
         self.ports = {place: port for b in machine.branches for place, port, _ in b.places}
         self.place_count = max(self.ports, default=-1) + 1
@@ -38,50 +44,48 @@ class FilterFacts(SharedFacts):
             (each.kind, each.label): each for each in machine.switches
         }
         self.changes_labels = bool(changed_labels(correlation))
-        timed = any(isinstance(port, TimerPort) for port in correlation.ports)
-        self.speaking: Speaking | None = None
-        if not timed and not self.changes_labels:
-            self.speaking = tuple(case.condition for case in correlation.cases if case.statements)
+        self._has_timers = any(isinstance(port, TimerPort) for port in correlation.ports)
+        self.output_conditions: OutputConditions | None = None
+        if not self._has_timers and not self.changes_labels:
+            self.output_conditions = tuple(
+                case.condition for case in correlation.cases if case.statements
+            )
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
-        self.speaks: dict[RowMove, RunStatements] = {}
-        self._name, self._is_keyed = correlation.name, bool(correlation.clauses.by)
-        self._firings: dict[RowMove, tuple[Firing, ...]] = {}
-        self._by_effect: dict[Fired, Firing] = {}
-        self._windowed: dict[tuple[int, int], Firing] = {}
+        self.emit_of: dict[RowMove, EmitOutputs] = {}
+        self._of_move: dict[RowMove, tuple[EmitOutputs, ...]] = {}
+        self._of_effect: dict[Fired, EmitOutputs] = {}
+        self._in_window: dict[tuple[int, int], EmitOutputs] = {}
 
-    def outputs(self, key: FastKey) -> Outputs:
-        return Outputs(self._name, whole_key(key), self._is_keyed, self.types)
-
-    def firings(self, step: RowMove) -> tuple[Firing, ...]:
-        known = self._firings.get(step)
+    def firings(self, move: RowMove) -> tuple[EmitOutputs, ...]:
+        """The functions for the branches that fire by a move on a table, in their order."""
+        known = self._of_move.get(move)
         if known is None:
-            if len(self._firings) >= FIRINGS_REMEMBERED:
-                self._firings.clear()
-                self.speaks.clear()
-            known = tuple(
-                self._firing(effect, IN_ATTRIBUTES)
-                for effect in step.effects
+            if len(self._of_move) >= FIRINGS_REMEMBERED:
+                self._of_move.clear()
+                self.emit_of.clear()
+            known = self._of_move[move] = tuple(
+                self._compiled(effect, place_in_attributes)
+                for effect in move.effects
                 if isinstance(effect, Fired)
             )
-            self._firings[step] = known
-            if len(known) == 1 and known[0].quickly is not None:
-                self.speaks[step] = known[0].quickly
+            if len(known) == 1 and not self._has_timers:
+                self.emit_of[move] = known[0]
         return known
 
-    def _firing(self, effect: Fired, access: Access) -> Firing:
-        known = self._by_effect.get(effect)
+    def firing(self, steps: WindowSteps, fired: tuple[int, int]) -> EmitOutputs:
+        """The function for a branch of a machine with a window that fires."""
+        known = self._in_window.get(fired)
         if known is None:
-            if len(self._by_effect) >= FIRINGS_REMEMBERED:
-                self._by_effect.clear()
-            known = Firing(self.correlation, self.types, effect, self.ports, access)
-            self._by_effect[effect] = known
+            if len(self._in_window) >= FIRINGS_REMEMBERED:
+                self._in_window.clear()
+            known = self._in_window[fired] = self._compiled(steps.fired(*fired), place_in_list)
         return known
 
-    def firing(self, steps: WindowSteps, fired: tuple[int, int]) -> Firing:
-        """What a branch of a machine with a window does when it fires."""
-        known = self._windowed.get(fired)
+    def _compiled(self, effect: Fired, place_text: PlaceText) -> EmitOutputs:
+        known = self._of_effect.get(effect)
         if known is None:
-            if len(self._windowed) >= FIRINGS_REMEMBERED:
-                self._windowed.clear()
-            known = self._windowed[fired] = self._firing(steps.fired(*fired), IN_LIST)
+            if len(self._of_effect) >= FIRINGS_REMEMBERED:
+                self._of_effect.clear()
+            known = compile_firing(self.correlation, self.types, effect, self.ports, place_text)
+            self._of_effect[effect] = known
         return known

@@ -1,7 +1,7 @@
 """Filters on their machines: on a table, or stepped directly where there is a window.
 
-Both take the moments of `ensue.engine.reference.filters`: the event, then the transformers of the
-branches that fired, then whatever those have completed by aborting.
+Both follow `ensue.engine.reference.filters`: the event is read; the transformers of the branches
+that fired run; then branches that an abort has completed fire, and so on.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 
 from ensue.engine.core.instances.filter_facts import FilterFacts
-from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.core.instances.firing import (
+    NumberedEvent,
+    bound_events,
+    in_order,
+    reading_of,
+    trigger_of,
+)
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
 from ensue.engine.core.instances.rows import (
     ATTRIBUTES,
-    PlaceList,
     Row,
     RowMove,
     RowTable,
     all_places,
+    binding,
 )
 from ensue.engine.core.instances.windows import NEVER, HeldStarts, PlacesAndStarts, WindowSteps
 from ensue.engine.instance import ENDLESS
@@ -28,8 +34,6 @@ from ensue.events.event import Event
 from ensue.lang.syntax import TimerPort
 from ensue.machine.model import Bind, Emit, State
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
-
-__all__ = ["FilterFacts", "FilterRunner", "QuickWindow", "TabledFilter", "WindowedFilter"]
 
 
 class FilterRunner(KeyInstance):
@@ -50,17 +54,15 @@ class FilterRunner(KeyInstance):
         self.facts: FilterFacts = facts
         self._changed = False
 
-    @property
     @abstractmethod
-    def places(self) -> list[Noted | None]:
-        """The event that is bound in each place, or None."""
-
-    def bound(self) -> Sequence[Noted | None]:
-        """The bindings, read-only; they may hold more than places."""
-        return self.places
+    def bound(self) -> Sequence[NumberedEvent | None]:
+        """The event that is bound in each place, or None; items behind the places mean nothing."""
 
     @abstractmethod
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def bind(self, place: int, numbered: NumberedEvent) -> None: ...
+
+    @abstractmethod
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         """Take an event or a firing, by the mask of its atoms."""
 
     @abstractmethod
@@ -74,9 +76,9 @@ class FilterRunner(KeyInstance):
 
     def read(self, reading: Reading) -> list[Event]:
         places = self.bound()[: self.facts.place_count]
-        latest = max((noted[0] for noted in places if noted), default=0)
-        noted = (latest + 1, reading.time if reading.event is None else reading.event)
-        return self.step(mask_of(self.facts.machine, reading), reading.time, noted)
+        latest = max((numbered[0] for numbered in places if numbered), default=0)
+        numbered = (latest + 1, reading.time if reading.event is None else reading.event)
+        return self.step(mask_of(self.facts.machine, reading), reading.time, numbered)
 
     def is_aborted(self, label: str) -> bool:
         return label in self.facts.aborted and self.is_active(self.facts.aborted[label])
@@ -93,19 +95,19 @@ class FilterRunner(KeyInstance):
         return Transformer(self.facts.correlation, self.outputs, self)
 
     def _trigger(
-        self, fired: Fired, places: Sequence[Noted | None], time: int, event_id: str | None
+        self, fired: Fired, places: Sequence[NumberedEvent | None], time: int, event_id: str | None
     ) -> Trigger:
         ports = self.facts.ports
         pairs = ((place, ports[place]) for place in fired.places)
         found = in_order(bound_events(pairs, places, self.facts.binds_first))
-        bound = {port: reading_of(noted) for port, noted in found.items()}
+        bound = {port: reading_of(numbered) for port, numbered in found.items()}
         return Trigger(time, event_id, fired.labels, bound)
 
     def _transformed(
-        self, effects: Iterable[Emit | Bind | Fired], time: int, noted: Noted
+        self, effects: Iterable[Emit | Bind | Fired], time: int, numbered: NumberedEvent
     ) -> list[Event]:
         """Run the transformer for each branch that has fired."""
-        event_id = noted[1].id if isinstance(noted[1], Event) else None
+        event_id = numbered[1].id if isinstance(numbered[1], Event) else None
         places = self.bound()
         triggers = [
             self._trigger(each, places, time, event_id)
@@ -135,60 +137,56 @@ class TabledFilter(FilterRunner):
         FilterRunner.__init__(self, facts, timers, outputs, started)
         self.rows = rows
         self.row = rows.first
-        self.place0: Noted | None = None
-        self.place1: Noted | None = None
-        self.place2: Noted | None = None
-        self.place3: Noted | None = None
+        self.place0: NumberedEvent | None = None
+        self.place1: NumberedEvent | None = None
+        self.place2: NumberedEvent | None = None
+        self.place3: NumberedEvent | None = None
         others = facts.place_count - len(ATTRIBUTES)
-        self.more: list[Noted | None] | None = [None] * others if others > 0 else None
+        self.more: list[NumberedEvent | None] | None = [None] * others if others > 0 else None
 
-    @property
-    def places(self) -> list[Noted | None]:
-        return PlaceList(self, self.facts.place_count)
-
-    def bound(self) -> Sequence[Noted | None]:
+    def bound(self) -> Sequence[NumberedEvent | None]:
         return all_places(self)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def bind(self, place: int, numbered: NumberedEvent) -> None:
+        binding((place,))(self, numbered)
+
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         row = self.row
-        step = row.get(mask) or self.rows.step(row, mask)
-        if step.bind is not None:
-            step.bind(self, noted)
-        self.row = step.to
-        if not step.effects:
+        move = row.get(mask) or self.rows.move(row, mask)
+        if move.bind is not None:
+            move.bind(self, numbered)
+        self.row = move.to
+        if not move.effects:
             return []
         facts = self.facts
-        speak = facts.speaks.get(step)
-        if speak is not None:
-            said = self._said
-            outputs = said if said.__class__ is Outputs else self.outputs
-            # Where a clock may speak, or labels change, nothing is written out.
-            return speak(outputs, self, time, noted[1].id)  # type: ignore[union-attr]
+        emit = facts.emit_of.get(move)
+        if emit is not None:
+            held = self._outputs_or_key
+            outputs = held if held.__class__ is Outputs else self.outputs
+            # A rule with timers has no such function, so that this is an event.
+            return emit(outputs, self, time, numbered[1].id)  # type: ignore[union-attr]
         if self._timers:
             self.triggered(time)
         if not facts.changes_labels and row.is_kept:
-            event_id = noted[1].id if isinstance(noted[1], Event) else None
-            firings = facts.firings(step)
-            if len(firings) == 1:
-                return firings[0].run(self.outputs, self, time, event_id)
+            trigger = trigger_of(numbered)
             return [
                 output
-                for firing in firings
-                for output in firing.run(self.outputs, self, time, event_id)
+                for emit in facts.firings(move)
+                for output in emit(self.outputs, self, time, trigger)
             ]
         made: list[Event] = []
-        while step.effects:
+        while move.effects:
             self.triggered(time)
-            made += self._transformed(step.effects, time, noted)
+            made += self._transformed(move.effects, time, numbered)
             if not self._changed:
                 break
-            step = self.rows.step(self.row, 0)
-            self.row = step.to
+            move = self.rows.move(self.row, 0)
+            self.row = move.to
         return made
 
     def idle_until(self, port: TimerPort) -> int | None:
         mask = self.facts.timer_mask(port)
-        return ENDLESS if mask is not None and self.rows.step(self.row, mask).is_noop else None
+        return ENDLESS if mask is not None and self.rows.move(self.row, mask).is_noop else None
 
     def is_active(self, state: State) -> bool:
         return bool(self.row.bits >> state & 1)
@@ -202,7 +200,7 @@ class TabledFilter(FilterRunner):
 
 
 NO_MOVES: dict[int, RowMove] = {}
-"""What a machine that is stepped directly has for a row: no step is ever known beforehand."""
+"""The row of a machine with a window: none of its moves is known beforehand."""
 
 
 class WindowedFilter(FilterRunner):
@@ -210,7 +208,7 @@ class WindowedFilter(FilterRunner):
 
     __slots__ = ("active", "places", "stepper")
 
-    places: list[Noted | None]
+    places: list[NumberedEvent | None]
 
     def __init__(
         self,
@@ -226,7 +224,13 @@ class WindowedFilter(FilterRunner):
         self.row = NO_MOVES
         self.active: Starts = stepper.begin()[0]
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def bound(self) -> Sequence[NumberedEvent | None]:
+        return self.places
+
+    def bind(self, place: int, numbered: NumberedEvent) -> None:
+        self.places[place] = numbered
+
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
         effects = self.stepper.take(self.active, atoms, now=time).effects
         if not effects:
@@ -234,10 +238,10 @@ class WindowedFilter(FilterRunner):
         made: list[Event] = []
         for effect in effects:
             if isinstance(effect, Bind):
-                self.places[effect.place] = noted
+                self.places[effect.place] = numbered
         while any(isinstance(effect, Fired) for effect in effects):
             self.triggered(time)
-            made += self._transformed(effects, time, noted)
+            made += self._transformed(effects, time, numbered)
             if not self._changed:
                 break
             effects = self.stepper.take(self.active, now=time).effects
@@ -261,11 +265,13 @@ class WindowedFilter(FilterRunner):
         return state in self.active
 
     def switch(self, kind: str, label: str) -> None:
+        active = self.active
         switch = self.facts.switches[kind, label]
-        if switch.requires in self.active:
+        if switch.requires in active:
             for state in switch.clear:
-                self.active.pop(state, None)
-            self.active.update(dict.fromkeys(switch.target, NOW))
+                active.pop(state, None)
+            active.update(dict.fromkeys(switch.target, NOW))
+            self.active = active
 
     def is_idle(self, now: int) -> bool:
         """Whether all that it holds beyond its start has left the window for good.
@@ -279,8 +285,8 @@ class WindowedFilter(FilterRunner):
         return alive == machine.initial
 
 
-class QuickWindow(WindowedFilter):
-    """A filter with a window on a machine that was written out: `places` holds its starts, too."""
+class GeneratedWindow(WindowedFilter):
+    """A filter with a window on a machine in generated Python; `places` holds its starts, too."""
 
     __slots__ = ("steps",)
 
@@ -317,11 +323,11 @@ class QuickWindow(WindowedFilter):
     def active(self, active: Starts) -> None:
         self.starts = self.steps.from_starts(active)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         steps = self.steps
         take = steps.known.get(mask) or steps.take(mask)
         oldest = time - steps.window
-        fired = take(self.places, noted, time, oldest)
+        fired = take(self.places, numbered, time, oldest)
         if fired is None:
             return []
         if self._timers:
@@ -329,28 +335,19 @@ class QuickWindow(WindowedFilter):
         facts = self.facts
         made: list[Event] = []
         if not facts.changes_labels:
-            event_id = noted[1].id if isinstance(noted[1], Event) else None
+            trigger = trigger_of(numbered)
             for each in fired:
-                made += facts.firing(steps, each).run(self.outputs, self.places, time, event_id)
+                made += facts.firing(steps, each)(self.outputs, self.places, time, trigger)
             return made
         while fired is not None:
             effects = [steps.fired(branch, counting) for branch, counting in fired]
-            made += self._transformed(effects, time, noted)
+            made += self._transformed(effects, time, numbered)
             if not self._changed:
                 break
-            fired = steps.take(0)(self.places, noted, time, oldest)
+            fired = steps.take(0)(self.places, numbered, time, oldest)
             if fired is not None:
                 self.triggered(time)
         return made
-
-    def switch(self, kind: str, label: str) -> None:
-        active = self.active
-        switch = self.facts.switches[kind, label]
-        if switch.requires in active:
-            for state in switch.clear:
-                active.pop(state, None)
-            active.update(dict.fromkeys(switch.target, NOW))
-            self.active = active
 
     def is_idle(self, now: int) -> bool:
         oldest = now - self.steps.window

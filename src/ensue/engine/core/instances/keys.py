@@ -1,20 +1,20 @@
 """Keys by which instances are found, and what instances of one rule have in common.
 
 A key of one text or number stands for itself (`FastKey`), which is hashed faster than a tuple; any
-other key is the tuple of `ensue.engine.ports`. `SharedFacts` holds what all instances of a rule
-share, and `KeyInstance` is an instance that makes its `Outputs` only when it puts out something:
+other key is the tuple of `ensue.engine.ports`. `SharedFacts` has the facts that all instances of a
+rule share. `KeyInstance` is an instance that makes its `Outputs` when it first puts something out:
 most of millions of keys never do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 from ensue.engine.instance import NO_TIMERS, Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, timer_mask
-from ensue.lang.syntax import TimerPort
+from ensue.events.types import TypeSystem
+from ensue.lang.syntax import Correlation, TimerPort
 from ensue.machine.model import Machine
 
 FastKey = str | int | float | Key
@@ -40,20 +40,28 @@ def fast_key(key: Key) -> FastKey:
 
 
 class SharedFacts:
-    """The facts that all instances of a rule share: here, the masks of its timer ports."""
+    """The facts that all instances of a rule share."""
 
-    machine: Machine
+    def __init__(self, correlation: Correlation, types: TypeSystem) -> None:
+        self.correlation = correlation
+        self.types = types
+        self._name, self._is_keyed = correlation.name, bool(correlation.clauses.by)
 
     def outputs(self, key: FastKey) -> Outputs:
-        raise NotImplementedError
+        return Outputs(self._name, whole_key(key), self._is_keyed, self.types)
 
-    @cached_property
-    def timer_masks(self) -> dict[str, int | None]:
-        """For each timer port the mask of its firings; None where their time matters."""
-        return {}
+
+class MachineFacts(SharedFacts):
+    """The facts that all instances of a rule share which runs on a machine."""
+
+    def __init__(self, correlation: Correlation, machine: Machine, types: TypeSystem) -> None:
+        super().__init__(correlation, types)
+        self.machine = machine
+        self._timer_masks: dict[str, int | None] = {}
 
     def timer_mask(self, port: TimerPort) -> int | None:
-        known = self.timer_masks
+        """The mask of all firings of a timer port; None where it depends on their time."""
+        known = self._timer_masks
         if port.name not in known:
             known[port.name] = timer_mask(self.machine, port.name)
         return known[port.name]
@@ -66,10 +74,10 @@ class KeyInstance(Instance):
     are begun and dropped without an output.
     """
 
-    __slots__ = ("_said",)
+    __slots__ = ("_outputs_or_key",)
 
     facts: SharedFacts
-    _said: Outputs | FastKey
+    _outputs_or_key: Outputs | FastKey
 
     def __init__(
         self,
@@ -83,23 +91,24 @@ class KeyInstance(Instance):
             return
         # Most have no timers, and a stream may begin as many of these as it has events.
         self.last_read = 0
-        self._said = outputs
+        self._outputs_or_key = outputs
         self.armed_for = None
         self._timers = timers
         self._due = NO_TIMERS
 
     @property
     def outputs(self) -> Outputs:
-        said = self._said
-        if not isinstance(said, Outputs):
-            said = self._said = self.facts.outputs(said)
-        return said
+        held = self._outputs_or_key
+        if not isinstance(held, Outputs):
+            held = self._outputs_or_key = self.facts.outputs(held)
+        return held
 
     @outputs.setter
     def outputs(self, outputs: Outputs | FastKey) -> None:
-        self._said = outputs
+        self._outputs_or_key = outputs
 
     @property
     def made_outputs(self) -> Outputs | None:
-        """The outputs of the key, if it ever had any."""
-        return self._said if isinstance(self._said, Outputs) else None
+        """The `Outputs` of the key; None if it has never put out anything."""
+        held = self._outputs_or_key
+        return held if isinstance(held, Outputs) else None

@@ -1,16 +1,16 @@
-"""Tables by bit masks, and where a filter on its table keeps what is bound.
+"""Tables by bit masks, and the places in which a filter on its table keeps bound events.
 
 A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
 to a `RowMove`: the next row, the places that the event is bound in, and what else happens. Moves
 are made when they are first needed, by a pass of the machine (`ensue.machine.bitwise`), and are
 shared by all keys and by all rules whose machines have the same structure. Most events of a long
-chain do nothing to a row: they share one move, and no pass is made for them. Past the limits a row
-is made, used and forgotten.
+chain do nothing to a row: they share one move, and no pass is made for them. Past the limits of a
+table, a row is made for one event and not kept.
 
 The first places of a key are attributes of its instance, and only the others, which few rules have,
 are in a list: a list for each key would be two more pieces of memory, and with thousands of keys
 each of them is far away when an event comes. `binding` makes the function that binds an event in
-places, `place_text` the text that reads one.
+places, `place_in_attributes` the text that reads one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
-from ensue.engine.core.instances.firing import Access, ConstantName, Noted
+from ensue.engine.core.instances.firing import ConstantName, NumberedEvent
 from ensue.engine.core.instances.windows import WindowSteps
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
@@ -32,21 +32,21 @@ from ensue.machine.stepping import Fired
 
 ATTRIBUTES = ("place0", "place1", "place2", "place3")
 
-BindPlaces = Callable[[Any, Noted], None]
+BindPlaces = Callable[[Any, NumberedEvent], None]
 
 
 class HoldsPlaces(Protocol):
     """An instance with places; `more` holds places that the attributes have no room for."""
 
-    place0: Noted | None
-    place1: Noted | None
-    place2: Noted | None
-    place3: Noted | None
-    more: list[Noted | None] | None
+    place0: NumberedEvent | None
+    place1: NumberedEvent | None
+    place2: NumberedEvent | None
+    place3: NumberedEvent | None
+    more: list[NumberedEvent | None] | None
 
 
-def place_text(place: int, constant: ConstantName) -> str:
-    """A place of the variable `held`."""
+def place_in_attributes(place: int, constant: ConstantName) -> str:
+    """The expression for a place, where `held` is an instance (`firing.PlaceText`)."""
     if place < len(ATTRIBUTES):
         return f"held.{ATTRIBUTES[place]}"
     return f"held.more[{constant(place - len(ATTRIBUTES))}]"
@@ -54,7 +54,7 @@ def place_text(place: int, constant: ConstantName) -> str:
 
 @lru_cache(maxsize=TEXTS_REMEMBERED)
 def binding(places: tuple[int, ...]) -> BindPlaces:
-    """`bind(held, noted)`: puts an event into all of these places."""
+    """`bind(held, numbered)`: puts an event into all of these places."""
     few = frozenset(place for place in places if place < len(ATTRIBUTES))
     others = [place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES)]
     return _in_list(_in_attributes(few) if few else None, others) if others else _in_attributes(few)
@@ -63,53 +63,32 @@ def binding(places: tuple[int, ...]) -> BindPlaces:
 @lru_cache
 def _in_attributes(places: frozenset[int]) -> BindPlaces:
     targets = "".join(f"held.{ATTRIBUTES[place]} = " for place in sorted(places))
-    bind: BindPlaces = function_from(f"def bind(held, noted): {targets}noted", "bind", {})
+    bind: BindPlaces = function_from(f"def bind(held, numbered): {targets}numbered", "bind", {})
     return bind
 
 
 def _in_list(few: BindPlaces | None, others: Sequence[int]) -> BindPlaces:
-    """For places of which some, or all, are in the list."""
+    """Binds places of which at least one is in the list."""
 
-    def bind(held: Any, noted: Noted) -> None:
+    def bind(held: Any, numbered: NumberedEvent) -> None:
         if few is not None:
-            few(held, noted)
+            few(held, numbered)
         more = held.more
         for place in others:
-            more[place] = noted
+            more[place] = numbered
 
     return bind
 
 
-def all_places(held: HoldsPlaces) -> list[Noted | None]:
+def all_places(held: HoldsPlaces) -> list[NumberedEvent | None]:
     """All places, as they are now."""
     few = [held.place0, held.place1, held.place2, held.place3]
     return few if held.more is None else few + held.more
 
 
-IN_ATTRIBUTES = Access(place_text, all_places)
-
-
-class PlaceList(list["Noted | None"]):
-    """The places of an instance as a list: what is set in it is set there, too."""
-
-    __slots__ = ("_held",)
-
-    def __init__(self, held: HoldsPlaces, count: int) -> None:
-        list.__init__(self, all_places(held))
-        del self[count:]
-        self._held = held
-
-    def __setitem__(self, place: Any, noted: Any) -> None:
-        assert isinstance(place, int), "places are bound one by one"
-        list.__setitem__(self, place, noted)
-        if place < len(ATTRIBUTES):
-            setattr(self._held, ATTRIBUTES[place], noted)
-        elif self._held.more is not None:
-            self._held.more[place - len(ATTRIBUTES)] = noted
-
-
-Speaking = tuple[LabelExpression, ...]
-"""The conditions of the cases that have statements, of a rule in which nothing else counts."""
+OutputConditions = tuple[LabelExpression, ...]
+"""The conditions of the cases that have statements: a firing for whose labels none of them holds
+has no outputs."""
 
 
 class RowMove:
@@ -139,14 +118,14 @@ class RowMove:
 
 
 class Row(dict[int, RowMove]):
-    """A state of a table; the steps that are known from it, by the masks of events.
+    """A state of a table: the moves that are known from it, by the masks of events.
 
-    `bits` are the active states; `idle` is the step of events that enable nothing, once known.
+    `bits` are the active states; `idle` is the move of events that enable nothing, once known.
     """
 
     __slots__ = ("_active", "bits", "idle", "is_kept")
 
-    # A row is itself, whatever steps it knows.
+    # Two rows are never equal, even if they know the same moves.
     __hash__ = object.__hash__  # type: ignore[assignment]
 
     def __init__(self, bits: int, is_kept: bool) -> None:
@@ -167,39 +146,39 @@ class RowTable:
     """The rows of one machine; a row is worked out when an event first reaches it."""
 
     def __init__(
-        self, machine: Machine, limits: MachineLimits, speaking: Speaking | None = None
+        self, machine: Machine, limits: MachineLimits, conditions: OutputConditions | None = None
     ) -> None:
         self.machine = machine
-        self._speaking = speaking
+        self._conditions = conditions
         self._stepper = BitStepper(machine)
         self._switches: dict[tuple[str, str], Switch] = {
             (each.kind, each.label): each for each in machine.switches
         }
-        self._rows_left, self._steps_left = limits.table_states, limits.table_moves
+        self._rows_left, self._moves_left = limits.table_states, limits.table_moves
         self._marks_left = limits.table_marks
         self._bound = {place: state for b in machine.branches for place, _, state in b.places}
         self._rows: dict[int, Row] = {}
         self.first = self._row(self._stepper.first)
         self.first_timers = self._stepper.first_timers
 
-    def step(self, row: Row, mask: int) -> RowMove:
+    def move(self, row: Row, mask: int) -> RowMove:
         """The move of an event in a row; without atoms (0), the move after a transformer."""
         known = row.get(mask)
         if known is None:
             readers = self._stepper.readers(row.bits, mask)
             known = None if readers else row.idle
             if known is None:
-                known = self._step(row, self._stepper.take(row.bits, readers))
+                known = self._new_move(row, self._stepper.take(row.bits, readers))
                 if not readers:
                     row.idle = known
-            if row.is_kept and self._steps_left > 0:
-                self._steps_left -= 1
+            if row.is_kept and self._moves_left > 0:
+                self._moves_left -= 1
                 row[mask] = known
         return known
 
-    def tick(self, row: Row, due: Iterable[State]) -> RowMove:
+    def timeout_move(self, row: Row, due: Iterable[State]) -> RowMove:
         """The move that the timeouts which are due cause in a row."""
-        return self._step(row, self._stepper.take(row.bits, self._stepper.due(due)))
+        return self._new_move(row, self._stepper.take(row.bits, self._stepper.due(due)))
 
     def switch(self, row: Row, kind: str, label: str) -> Row:
         """Where aborting or reviving a label leads."""
@@ -212,19 +191,19 @@ class RowTable:
         """The row of a set of active states, as a snapshot holds it."""
         return self._row(bits_of(active))
 
-    def _step(self, row: Row, taken: BitTaken) -> RowMove:
+    def _new_move(self, row: Row, taken: BitTaken) -> RowMove:
         effects = taken.effects
-        if effects and self._speaking is not None:
-            effects = tuple(effect for effect in effects if not self._is_silent(effect))
+        if effects and self._conditions is not None:
+            effects = tuple(each for each in effects if self._has_outputs(each, self._conditions))
         to = row if taken.active == row.bits else self._row(taken.active)
         binds = taken.binds
         for place in binds:
             if not taken.active >> self._bound[place] & 1:
-                binds = self._that_count(binds, taken.active, effects)
+                binds = self._places_read(binds, taken.active, effects)
                 break
         return RowMove(to, binds, effects, taken.started, is_loop=to is row)
 
-    def _that_count(
+    def _places_read(
         self, binds: Iterable[int], active: int, effects: Iterable[Emit | Fired]
     ) -> tuple[int, ...]:
         """The places bound by an event that are read, by a firing or at a later event.
@@ -234,15 +213,10 @@ class RowTable:
         fired = {place for each in effects if isinstance(each, Fired) for place in each.places}
         return tuple(p for p in binds if p in fired or active >> self._bound[p] & 1)
 
-    def _is_silent(self, effect: Emit | Fired) -> bool:
-        """Whether a firing has no output: no case with a statement holds for its labels."""
-        return (
-            self._speaking is not None
-            and isinstance(effect, Fired)
-            and not any(
-                label_value(condition, effect.labels, lambda _: False)
-                for condition in self._speaking
-            )
+    @staticmethod
+    def _has_outputs(effect: Emit | Fired, conditions: OutputConditions) -> bool:
+        return not isinstance(effect, Fired) or any(
+            label_value(condition, effect.labels, lambda _: False) for condition in conditions
         )
 
     def _row(self, bits: int) -> Row:
@@ -258,19 +232,22 @@ class RowTable:
 
 
 class SharedTables:
-    """Machines of the same structure are built once, whatever their ports are called."""
+    """Tables by the structure of their machines: rules with other names of ports share a table."""
 
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits
-        self._known: dict[tuple[Machine, Speaking | None], RowTable] = {}
+        self._known: dict[tuple[Machine, OutputConditions | None], RowTable] = {}
         self._windows: dict[Machine, WindowSteps] = {}
 
-    def of(self, machine: Machine, speaking: Speaking | None = None) -> RowTable:
-        """The rows of a machine. `speaking` are the cases that say something, if that is all."""
+    def of(self, machine: Machine, conditions: OutputConditions | None = None) -> RowTable:
+        """The rows of a machine.
+
+        With `conditions`, firings without outputs are left out: they have no other effect.
+        """
         shape = structure(machine)
-        rows = self._known.get((shape, speaking))
+        rows = self._known.get((shape, conditions))
         if rows is None:
-            rows = self._known[shape, speaking] = RowTable(shape, self.limits, speaking)
+            rows = self._known[shape, conditions] = RowTable(shape, self.limits, conditions)
         return rows
 
     def window(self, machine: Machine) -> WindowSteps:

@@ -1,28 +1,24 @@
-"""A rule that runs: its machine, and its instances by key.
+"""A rule that runs event by event: its machine, and its instances by key.
 
-In come events that the rule wants, each with its key and the mask of its atoms; out come outputs.
-A key that is back where it started is dropped, so that memory follows the number of keys in the
-middle of a match, and not the number of keys that were ever seen.
+In come events that the rule reads, each with its key and the mask of its atoms; out come outputs.
+A key that stands as at its start is dropped, so that memory grows with the number of keys in the
+middle of a match, and not with the number of keys that have ever come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from ensue.engine.core.instances.ecl import EclFacts, EclRunner
-from ensue.engine.core.instances.filters import (
-    FilterFacts,
-    QuickWindow,
-    TabledFilter,
-    WindowedFilter,
-)
-from ensue.engine.core.instances.keys import FastKey, fast_key, whole_key
+from ensue.engine.core.instances.filter_facts import FilterFacts
+from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter, WindowedFilter
+from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
-from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_written_out
+from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_generated
 from ensue.engine.core.relating.branched import chain_facts
-from ensue.engine.core.relating.linked import LinkedFacts, LinkedFilter, TakenIn
+from ensue.engine.core.relating.linked import ChainFacts, ChainFilter, QuietMove
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
@@ -37,18 +33,7 @@ from ensue.machine.model import Machine, PortAtom, Timer
 from ensue.machine.plan import Form, plan
 from ensue.machine.stepping import Stepper
 
-__all__ = [
-    "KEYS_BEFORE_A_SWEEP",
-    "FastKey",
-    "Rule",
-    "Runner",
-    "SavedForm",
-    "Start",
-    "fast_key",
-    "whole_key",
-]
-
-Runner = TabledFilter | WindowedFilter | EclRunner | LinkedFilter | FilterInstance
+Runner = TabledFilter | WindowedFilter | EclRunner | ChainFilter | FilterInstance
 Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]
 """Starts an instance, given its timer ports, its outputs or its key, and the time."""
 
@@ -56,21 +41,24 @@ SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
 
 KEYS_BEFORE_A_SWEEP = 1024
-"""How many keys a rule has before it looks for keys that can be dropped."""
+"""The fewest keys for which a rule looks for keys that can be dropped."""
 
 
 class HoldsInstances(Protocol):
     """A group of rules that run in cells, as one of its rules sees it."""
 
+    @property
+    def keys(self) -> Collection[FastKey]: ...
+
     def instances_of(self, rule: Rule, /) -> Mapping[FastKey, Runner]: ...
 
 
 class Rule:
-    """A rule of the step engine, with its instances by key.
+    """A rule that runs event by event, with its instances by key.
 
-    `order` is its place in the library, which orders what happens at one moment.
+    `order` is its place in the library, by which rules fire that are due together.
 
-    A rule that runs in cells has its keys in its `group`.
+    Where a rule runs in cells, its `group` holds its keys.
     """
 
     def __init__(
@@ -92,7 +80,7 @@ class Rule:
         self.rows: RowTable | None = None
         self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
-        self.linked: LinkedFacts | None = None
+        self.chains: ChainFacts | None = None
         self.group: HoldsInstances | None = None
         self._types = types
         self._numbers = numbers
@@ -126,33 +114,33 @@ class Rule:
             self.form, self.machine = saved
         if self.machine is None:
             assert isinstance(correlation, FilterCorrelation), "only filters run from memory"
-            self.linked = chain_facts(correlation, self._types)
-            if self.linked is not None:
-                return self.linked.instance
+            self.chains = chain_facts(correlation, self._types)
+            if self.chains is not None:
+                return self.chains.instance
             return partial(FilterInstance, correlation)
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)
             if self.form == "linear":
-                if not is_written_out(self.machine, self._is_keyed):
+                if not is_generated(self.machine, self._is_keyed):
                     return partial(WindowedFilter, facts, Stepper(self.machine))
                 self.steps = shared.window(self.machine)
-                return partial(QuickWindow, facts, self.steps, Stepper(self.steps.machine))
-            self.rows = shared.of(self.machine, facts.speaking)
+                return partial(GeneratedWindow, facts, self.steps, Stepper(self.steps.machine))
+            self.rows = shared.of(self.machine, facts.output_conditions)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)
         return partial(EclRunner, EclFacts(correlation, self.machine, self._types), self.rows)
 
     @property
     def looks_back(self) -> bool:
-        """Whether it goes through the events that it has remembered."""
-        return self.form == "memory" and self.linked is None
+        """Whether it runs by the definitions, from all the events that it remembers."""
+        return self.form == "memory" and self.chains is None
 
     @property
     def atoms(self) -> Sequence[object]:
         """The atoms that the bits of a mask stand for."""
         if self.machine is not None:
             return self.machine.atoms
-        return [] if self.linked is None else [PortAtom(name) for name in self.linked.ports]
+        return [] if self.chains is None else [PortAtom(name) for name in self.chains.ports]
 
     @property
     def author(self) -> Rule:
@@ -164,28 +152,28 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_steps(self) -> Mapping[int, RowMove | FirstMove | TakenIn]:
-        """What events do to a key that has not started, as far as it is known."""
+    def first_moves(self) -> Mapping[int, RowMove | FirstMove | QuietMove]:
+        """The known moves of a key that has not started, by the masks of events."""
         if not self.forgets_idle_keys:
             return {}
         if self.steps is not None:
-            return self.steps.first_steps
-        if self.linked is not None:
-            return self.linked.first_steps
+            return self.steps.first_moves
+        if self.chains is not None:
+            return self.chains.first_moves
         return self.rows.first if self.rows is not None else {}
 
-    def _first_step(self, mask: int) -> RowMove | FirstMove | TakenIn | None:
+    def _first_move(self, mask: int) -> RowMove | FirstMove | QuietMove | None:
         if self.steps is not None:
-            return self.steps.first_step(mask)
-        if self.linked is not None:
-            return self.linked.first_step(mask)
-        return None if self.rows is None else self.rows.step(self.rows.first, mask)
+            return self.steps.first_move(mask)
+        if self.chains is not None:
+            return self.chains.first_move(mask)
+        return None if self.rows is None else self.rows.move(self.rows.first, mask)
 
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
         self.instances = old.instances
         self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
-        self.steps, self.linked = old.steps, old.linked
+        self.steps, self.chains = old.steps, old.chains
 
     @property
     def saved_form(self) -> SavedForm:
@@ -215,8 +203,8 @@ class Rule:
         instance = self.instances.get(key)
         if instance is None:
             if self.forgets_idle_keys:
-                step = self.first_steps.get(mask) or self._first_step(mask)
-                if step is not None and step.is_noop:
+                move = self.first_moves.get(mask) or self._first_move(mask)
+                if move is not None and move.is_noop:
                     return None, []
             instance = self.begin(key, event.time)
             if isinstance(self.correlation, FilterCorrelation) and self.correlation.initially:

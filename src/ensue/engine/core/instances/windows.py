@@ -1,11 +1,11 @@
-"""Machines with a window as Python that is made for them: a list of starts, changed in place.
+"""Machines with a window as generated Python: functions that change a list of starts in place.
 
-In comes a machine that is small enough (`is_written_out`); out goes, for each mask of atoms, a
-function that takes the starts of its states through an event, as `ensue.machine.stepping` says it
-(`WindowSteps`). A larger machine under a key is left to the `Stepper`, which looks only at what is
-active. The list holds the places of a rule first, then the starts: a number of microseconds for
-each state that changes; NEVER stands for one that is not active, ALWAYS for the start of what needs
-no earlier event than the present one.
+In comes a machine that is small enough (`is_generated`); out goes, for each mask of atoms, a
+function that takes the starts of its states through an event, as `ensue.machine.stepping` defines
+it (`WindowSteps`). A larger machine under a key is left to the `Stepper`, which looks only at
+active states. The list holds the places of a rule first, then the starts: a number of microseconds
+for each state that changes; NEVER stands for a state that is not active, ALWAYS for the start of a
+state that needs no earlier event than the present one.
 
 `WindowText` writes the functions: the transitions that an event with certain atoms can take, in
 their order, with their conditions and nothing else, so that a text has the length of what its event
@@ -23,19 +23,9 @@ from functools import partial
 from typing import Any
 
 from ensue.engine.core.instances.compiling import function_from
-from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.firing import NumberedEvent
 from ensue.machine.model import Bind, Fire, Machine, State, Transition
 from ensue.machine.stepping import NOW, Fired, Starts
-
-__all__ = [
-    "ALWAYS",
-    "NEVER",
-    "FirstMove",
-    "HeldStarts",
-    "PlacesAndStarts",
-    "WindowSteps",
-    "is_written_out",
-]
 
 NEVER = -(1 << 62)
 """The start of a state that is not active: earlier than any window reaches."""
@@ -44,11 +34,11 @@ ALWAYS = 1 << 62
 """The start of what needs no earlier event than the present one."""
 
 MOST_REPEATED = 16
-"""Up to how many lines of internal transitions are repeated for each mask."""
+"""The most lines of internal transitions that are repeated for each mask."""
 
 
 @dataclass
-class WrittenFunction:
+class FunctionText:
     """The text of a function, and the numbers of the slots that it names."""
 
     lines: list[str]
@@ -74,19 +64,19 @@ class WindowText:
         length = len(self._written(self._internal, last=()).lines)
         self.settles_apart = length > MOST_REPEATED and self._can_settle_last()
 
-    def settling(self) -> WrittenFunction:
-        """`settle(h, noted, now, oldest, fired)`: all internal transitions."""
+    def settle(self) -> FunctionText:
+        """`settle(h, numbered, now, oldest, fired)`: all internal transitions."""
         return self._written(self._internal, last=["return fired"])
 
-    def reading(self, mask: int) -> WrittenFunction:
-        """`take(h, noted, now, oldest)` for events with exactly these atoms."""
+    def take(self, mask: int) -> FunctionText:
+        """`take(h, numbered, now, oldest)` for events with exactly these atoms."""
         taken = [x for x in self._machine.transitions if self._is_taken(x, mask)]
         written = self._written(taken, last=self._last())
         written.lines.insert(0, "fired = None")
         return written
 
-    def reading_any(self) -> WrittenFunction:
-        """`take(mask, h, noted, now, oldest)` for all events."""
+    def take_any(self) -> FunctionText:
+        """`take(mask, h, numbered, now, oldest)` for all events."""
         taken = [x for x in self._machine.transitions if self._is_taken(x, -1)]
         written = self._written(taken, last=self._last(), masked=True)
         written.lines.insert(0, "fired = None")
@@ -99,7 +89,9 @@ class WindowText:
 
     def _last(self) -> list[str]:
         return [
-            "return settle(h, noted, now, oldest, fired)" if self.settles_apart else "return fired"
+            "return settle(h, numbered, now, oldest, fired)"
+            if self.settles_apart
+            else "return fired"
         ]
 
     def _can_settle_last(self) -> bool:
@@ -129,7 +121,7 @@ class WindowText:
 
     def _written(
         self, taken: Sequence[Transition], last: Sequence[str], masked: bool = False
-    ) -> WrittenFunction:
+    ) -> FunctionText:
         writing = _SlotNames(self._slots)
         lines = writing.written.lines
         writing.copy(self._overtaken(taken))
@@ -175,7 +167,7 @@ class WindowText:
         inner: list[str] = [] if not starts else ["if t > now: t = now"]
         match x.effect:
             case Bind(place):
-                inner.append(f"h[{writing.name(place)}] = noted")
+                inner.append(f"h[{writing.name(place)}] = numbered")
             case Fire(branch):
                 inner.append("c = 0")
                 for at, state in enumerate(self._counted(x)):
@@ -205,7 +197,7 @@ class _SlotNames:
         self._slots = slots
         self._known: dict[int, str] = {}
         self._copied: dict[State, str] = {}
-        self.written = WrittenFunction([])
+        self.written = FunctionText([])
 
     def name(self, number: int) -> str:
         known = self._known.get(number)
@@ -239,17 +231,17 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 
 MOST_TRANSITIONS = 160
-"""Up to how many transitions a machine is written out, of which every key holds all states."""
+"""The most transitions of a generated machine, of which every key holds all states."""
 
 MOST_OF_ONE_KEY = 2500
 """As `MOST_TRANSITIONS`, for a rule without keys."""
 
 MOST_MASKS = 256
 MOST_WRITTEN = 20_000
-"""For how many masks of atoms a machine has a function of its own, and how many lines in all."""
+"""The most masks of a machine that have a function of their own, and the most lines of all."""
 
 
-def is_written_out(machine: Machine, keyed: bool) -> bool:
+def is_generated(machine: Machine, keyed: bool) -> bool:
     """Whether a machine is small enough that holding all of its states pays."""
     return len(machine.transitions) <= (MOST_TRANSITIONS if keyed else MOST_OF_ONE_KEY)
 
@@ -257,17 +249,17 @@ def is_written_out(machine: Machine, keyed: bool) -> bool:
 HeldStarts = tuple[int, ...]
 
 PlacesAndStarts = list[Any]
-"""The places, each with what is noted there or None, and then the starts."""
+"""The places, each with its numbered event or None, and then the starts."""
 
-Take = Callable[[PlacesAndStarts, Noted, int, int], list[tuple[int, int]] | None]
-"""What is held, what is noted, the time, the oldest time in the window; out come the branches that
-have fired: each with a mask of the labels and places that count."""
+Take = Callable[[PlacesAndStarts, NumberedEvent, int, int], list[tuple[int, int]] | None]
+"""Takes places and starts, the event, its time and the oldest time in the window; returns the
+branches that have fired, each with a mask of the labels and places that count."""
 
 
 class FirstMove:
-    """What an event does to a key that has not started, as far as it is to be known beforehand.
+    """What an event does to a key that has not started: nothing, or it starts an instance.
 
-    It has what a move of `rows` has: it is a no-op, or an instance has to be started.
+    It has the attributes of a `RowMove`, as generated code reads them.
     """
 
     is_quiet = False
@@ -276,7 +268,7 @@ class FirstMove:
         self.is_noop = is_noop
 
 
-NOTHING, BEGINS = FirstMove(is_noop=True), FirstMove(is_noop=False)
+NO_MOVE, BEGINS = FirstMove(is_noop=True), FirstMove(is_noop=False)
 
 
 class WindowSteps:
@@ -303,7 +295,7 @@ class WindowSteps:
         self.known: dict[int, Take] = {}
         self._lines_left = MOST_WRITTEN
         self._any: Callable[..., Any] | None = None
-        self.first_steps: dict[int, FirstMove] = {}
+        self.first_moves: dict[int, FirstMove] = {}
         self._fired: dict[tuple[int, int], Fired] = {}
 
     def held(self, starts: HeldStarts) -> PlacesAndStarts:
@@ -326,34 +318,34 @@ class WindowSteps:
         if known is None:
             if self._lines_left <= 0 or len(self.known) >= MOST_MASKS:
                 return partial(self._take_any(), mask)
-            written = self._text.reading(mask)
+            written = self._text.take(mask)
             self._lines_left -= len(written.lines)
-            known = self.known[mask] = self._compiled(written, "h, noted, now, oldest")
+            known = self.known[mask] = self._compiled(written, "h, numbered, now, oldest")
         return known
 
     def _take_any(self) -> Callable[..., Any]:
         if self._any is None:
-            self._any = self._compiled(self._text.reading_any(), "mask, h, noted, now, oldest")
+            self._any = self._compiled(self._text.take_any(), "mask, h, numbered, now, oldest")
         return self._any
 
-    def _compiled(self, written: WrittenFunction, arguments: str) -> Callable[..., Any]:
+    def _compiled(self, written: FunctionText, arguments: str) -> Callable[..., Any]:
         if self._text.settles_apart and self._settle is None:
-            settling = self._text.settling()
-            text = settling.text("settle", "h, noted, now, oldest, fired")
-            self._settle = function_from(text, "settle", {**settling.names})
+            settle = self._text.settle()
+            text = settle.text("settle", "h, numbered, now, oldest, fired")
+            self._settle = function_from(text, "settle", {**settle.names})
         scope = {**written.names, "settle": self._settle}
         take: Callable[..., Any] = function_from(written.text("take", arguments), "take", scope)
         return take
 
-    def first_step(self, mask: int) -> FirstMove:
+    def first_move(self, mask: int) -> FirstMove:
         """What an event does to a key that has not started."""
-        known = self.first_steps.get(mask)
+        known = self.first_moves.get(mask)
         if known is None:
             held = self.blank.copy()
             fired = self.take(mask)(held, (0, 0), 0, -self.window)
-            known = NOTHING if fired is None and held == self.blank else BEGINS
-            if len(self.first_steps) < 2 * MOST_MASKS:
-                self.first_steps[mask] = known
+            known = NO_MOVE if fired is None and held == self.blank else BEGINS
+            if len(self.first_moves) < 2 * MOST_MASKS:
+                self.first_moves[mask] = known
         return known
 
     def fired(self, branch: int, counting: int) -> Fired:

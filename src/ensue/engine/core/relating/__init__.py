@@ -1,7 +1,8 @@
-"""Rules that relate events, as step and batch run them without looking back at every event.
+"""Rules that relate events, without a search through all remembered events.
 
-`form` says which rules are chains of groups; `condition` and `having` make their conditions ready
-to be asked: of columns and registers, and of single events. In Python, `linked` runs a chain by its
-latest matches (`links`), `stretched` one that counts the events of a stretch, with aggregates that
-follow it (`running`, `tallies`), and `branched` a filter of several chains.
+`form` says which rules are chains of groups, and both engines ask it. The other modules run chains
+in Python, event by event: `linked` from the latest matches (`links`), `stretched` with aggregates
+over the events of a stretch (`sliding` in a window, `tallies` without one), and `branched` several
+chains in one filter. `having` is the clause as Python over single events, `condition` the clause as
+a program for compiled loops.
 """

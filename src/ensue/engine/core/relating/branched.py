@@ -11,10 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ensue.engine.core.instances.firing import Noted
+from ensue.engine.core.instances.firing import NumberedEvent
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.relating.linked import LinkedFacts, LinkedFilter, linked_facts
-from ensue.engine.core.relating.stretched import stretched_facts
+from ensue.engine.core.relating.form import form_of
+from ensue.engine.core.relating.linked import (
+    ChainFacts,
+    ChainFilter,
+    LinkedFacts,
+    LinkedFilter,
+)
+from ensue.engine.core.relating.stretched import StretchedFacts
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
@@ -22,16 +28,13 @@ from ensue.events.types import TypeSystem
 from ensue.lang.syntax import FilterCorrelation, TimerPort
 
 
-class BranchedFacts(LinkedFacts):
-    """What all instances of a filter with several branches share."""
+class BranchedFacts(ChainFacts):
+    """The facts that all instances of a filter with several branches share."""
 
     def __init__(
         self, correlation: FilterCorrelation, types: TypeSystem, parts: Sequence[LinkedFacts]
     ) -> None:
-        self._correlation, self._types = correlation, types
-        self._is_keyed = bool(correlation.clauses.by)
-        self.ports = parts[0].ports
-        self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
+        super().__init__(correlation, types)
         self.parts = parts
 
     def may_begin(self, mask: int) -> bool:
@@ -44,14 +47,16 @@ class BranchedFacts(LinkedFacts):
 
     def instance(
         self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
-    ) -> LinkedFilter:
+    ) -> BranchedFilter:
         return BranchedFilter(self, timers, outputs, started)
 
 
-class BranchedFilter(LinkedFilter):
+class BranchedFilter(ChainFilter):
     """A filter with several branches under one key: an instance for each branch."""
 
     __slots__ = ("_parts",)
+
+    facts: BranchedFacts
 
     def __init__(
         self,
@@ -72,21 +77,21 @@ class BranchedFilter(LinkedFilter):
     def read(self, reading: Reading) -> list[Event]:
         return [output for part in self._parts for output in part.read(reading)]
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
-        return [output for part in self._parts for output in part.step(mask, time, noted)]
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
+        return [output for part in self._parts for output in part.step(mask, time, numbered)]
 
     def is_idle(self, now: int) -> bool:
         return all(part.is_idle(now) for part in self._parts)
 
 
-def chain_facts(correlation: FilterCorrelation, types: TypeSystem) -> LinkedFacts | None:
+def chain_facts(correlation: FilterCorrelation, types: TypeSystem) -> ChainFacts | None:
     """The facts of a rule whose branches are chains of groups; None if one is not."""
-    if len(correlation.branches) == 1:
-        return linked_facts(correlation, types) or stretched_facts(correlation, types)
     parts: list[LinkedFacts] = []
     for branch in correlation.branches:
-        found = chain_facts(replace(correlation, branches=(branch,)), types)
-        if found is None:
+        alone = replace(correlation, branches=(branch,))
+        form = form_of(alone, types, in_columns=False)
+        if isinstance(form, str):
             return None
-        parts.append(found)
-    return BranchedFacts(correlation, types, parts)
+        of_form = StretchedFacts if form.needs_stretches else LinkedFacts
+        parts.append(of_form(alone, form, types))
+    return parts[0] if len(parts) == 1 else BranchedFacts(correlation, types, parts)

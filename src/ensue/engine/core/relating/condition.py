@@ -73,7 +73,7 @@ class Step(IntEnum):
 
 
 REALS = 20
-"""The steps from `ADD` on are of integers; so much later come those of reals."""
+"""What is added to a step from `ADD` on, which is for integers, for the same step of reals."""
 
 _SIGNS = {
     "+": Step.ADD,

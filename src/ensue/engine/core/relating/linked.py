@@ -6,21 +6,30 @@ ports are bound and which labels are active.
 In come events by the mask of their ports; out come outputs. A key holds the latest match up to
 each place of the chain (`links`): no other event can matter to a rule without aggregates. Whether
 a match is in the window is asked of its first event; at a trigger, and where `unless` says so, a
-key forgets by letting go of these matches.
+key drops these matches.
+
+`ChainFacts` and `ChainFilter` are also the base of rules with aggregates (`stretched`) and of rules
+with several branches (`branched`).
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-from ensue.engine.core.instances.firing import IN_LIST, Firing, Noted, RunStatements
-from ensue.engine.core.instances.keys import FastKey, KeyInstance, SharedFacts, whole_key
-from ensue.engine.core.instances.windows import BEGINS, NOTHING, FirstMove
-from ensue.engine.core.relating.form import ChainForm, form_of
+from ensue.engine.core.instances.firing import (
+    EmitOutputs,
+    NumberedEvent,
+    compile_firing,
+    place_in_list,
+)
+from ensue.engine.core.instances.keys import FastKey, KeyInstance, SharedFacts
+from ensue.engine.core.instances.windows import BEGINS, NO_MOVE, FirstMove
+from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import HavingTest, having_of
 from ensue.engine.core.relating.links import GroupLinks, Linked, LinkedMatch, Read, chain_of
 from ensue.engine.core.relating.tallies import SavedTallies
@@ -33,10 +42,10 @@ from ensue.lang.syntax import EventPort, FilterCorrelation, TimerPort
 from ensue.machine.stepping import Fired
 
 
-class TakenIn:
-    """What an event does to a key where it completes nothing: it is taken in, and that is all.
+class QuietMove:
+    """What an event does to a key where it completes no match: the key takes it in.
 
-    It has what a move of `rows` has.
+    It has the attributes of a `RowMove`, as generated code reads them.
     """
 
     __slots__ = ("bind", "to")
@@ -44,34 +53,95 @@ class TakenIn:
     is_noop = False
     is_quiet = True
 
-    def __init__(self, to: LinkedRow, bind: Callable[[Any, Noted], None]) -> None:
+    def __init__(self, to: ChainRow, bind: Callable[[Any, NumberedEvent], None]) -> None:
         self.to = to
         self.bind = bind
 
 
-LinkedRow = dict[int, TakenIn]
+ChainRow = dict[int, QuietMove]
+"""The quiet moves of a rule that are known, by the masks of events."""
 
 
-class Choice(NamedTuple):
-    """`having` and what a trigger does, as functions over the events of places."""
+class ChainFacts(SharedFacts, ABC):
+    """The facts that all instances share of a filter whose branches are chains.
+
+    `row` and `first_moves` have the moves that are known, of any key and of a key that has not
+    started.
+    """
+
+    correlation: FilterCorrelation
+
+    def __init__(self, correlation: FilterCorrelation, types: TypeSystem) -> None:
+        super().__init__(correlation, types)
+        self.ports = [port.name for port in correlation.ports]
+        self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
+        self.row: ChainRow = {}
+        self.first_moves: dict[int, FirstMove | QuietMove] = {}
+
+    def mask_of(self, ports: Sequence[str] | frozenset[str]) -> int:
+        return sum(self._bit_of[port] for port in ports)
+
+    def first_move(self, mask: int) -> FirstMove | QuietMove:
+        known: FirstMove | QuietMove = NO_MOVE
+        if self.may_begin(mask):
+            known = self.row.get(mask, BEGINS)
+        self.first_moves[mask] = known
+        return known
+
+    @abstractmethod
+    def may_begin(self, mask: int) -> bool:
+        """Whether an event does anything to a key that has not started."""
+
+    @property
+    @abstractmethod
+    def most_events(self) -> int | None:
+        """How many events a key has at most; None where there is no such number."""
+
+    @abstractmethod
+    def instance(
+        self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
+    ) -> ChainFilter:
+        """A key that has read nothing."""
+
+
+class ChainFilter(KeyInstance):
+    """A filter under one key, whose branches are chains."""
+
+    __slots__ = ("facts", "row")
+
+    facts: ChainFacts
+    row: ChainRow
+
+    @abstractmethod
+    def branches(self) -> Sequence[LinkedFilter]: ...
+
+    @abstractmethod
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
+        """Take an event, by the mask of its ports."""
+
+    @abstractmethod
+    def is_idle(self, now: int) -> bool:
+        """Whether it holds no event that could still count."""
+
+
+class TriggerFunctions(NamedTuple):
+    """`having` of a trigger, and the function that builds its outputs, over events of places."""
 
     having: HavingTest | None
-    fire: RunStatements
+    emit: EmitOutputs
 
 
 NO_LASTS: list[Linked | None] = []
-"""What keys of rules share that need no last events by themselves."""
+"""Shared by the keys of rules that need no last events of ports."""
 
 
-class LinkedFacts(SharedFacts):
-    """What all instances of a filter share that runs from its latest matches."""
+class LinkedFacts(ChainFacts):
+    """The facts that all instances share of a filter that runs from its latest matches."""
 
     def __init__(self, correlation: FilterCorrelation, form: ChainForm, types: TypeSystem) -> None:
-        self._correlation, self._types = correlation, types
-        self._is_keyed = bool(correlation.clauses.by)
-        self.ports = [port.name for port in correlation.ports]
-        self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
+        super().__init__(correlation, types)
         self.width = len(self.ports)
+        self.readers: dict[int, Read] = {}
         self.bits = [self._bit_of[port] for port in form.places]
         self.chain = chain_of(form.groups, self._bit_of, form.either)
         self.window = form.window
@@ -86,86 +156,54 @@ class LinkedFacts(SharedFacts):
             if isinstance(port, EventPort)
         }
         self._places = form.places
-        self.choosing = {label: self.mask_of(frozenset(ports)) for label, ports in form.choosing}
-        self.chooses = bool(form.either)
-        self.notes_lasts = (self.binds_last and not self.chooses) or bool(self.choosing)
-        self._choices: dict[tuple[tuple[bool, ...], frozenset[str]], Choice] = {}
+        self.label_masks = {label: self.mask_of(frozenset(ports)) for label, ports in form.choosing}
+        """Labels inside of alternatives: each with the ports of which one has to have come."""
+        self._begin_mask = reduce(or_, self.label_masks.values(), self.chain.masks[0])
+        self.has_alternatives = bool(form.either)
+        self.notes_lasts = bool(self.label_masks) or (self.binds_last and not self.has_alternatives)
+        self._functions: dict[tuple[tuple[bool, ...], frozenset[str]], TriggerFunctions] = {}
         every = (True,) * len(form.places)
-        self.having, self.fire = self.choice(every, self.labels)
+        self.having, self.emit = self.functions(every, self.labels)
 
-    def choice(self, is_bound: tuple[bool, ...], labels: frozenset[str]) -> Choice:
-        """What is asked and done at a trigger with events in some places, and active labels.
+    def functions(self, is_bound: tuple[bool, ...], labels: frozenset[str]) -> TriggerFunctions:
+        """The functions for a trigger with events in some places, and with active labels.
 
-        What it is given are the events of these places.
+        Both are given the events of these places.
         """
-        known = self._choices.get((is_bound, labels))
+        known = self._functions.get((is_bound, labels))
         if known is None:
             ports = [port for port, here in zip(self._places, is_bound, strict=True) if here]
             fired = Fired(0, labels, tuple(range(len(ports))))
             named = dict(enumerate(ports))
-            firing = Firing(self._correlation, self._types, fired, named, IN_LIST)
-            having = self._correlation.clauses.having
-            known = self._choices[is_bound, labels] = Choice(
+            having = self.correlation.clauses.having
+            known = self._functions[is_bound, labels] = TriggerFunctions(
                 None if having is None else having_of(having, ports, self._names),
-                firing.quickly or firing.run,
+                compile_firing(self.correlation, self.types, fired, named, place_in_list),
             )
         return known
 
-    def outputs(self, key: FastKey) -> Outputs:
-        return Outputs(self._correlation.name, whole_key(key), self._is_keyed, self._types)
-
-    def mask_of(self, ports: Sequence[str] | frozenset[str]) -> int:
-        return sum(self._bit_of[port] for port in ports)
-
     def may_begin(self, mask: int) -> bool:
-        """Whether an event does anything to a key that has not started."""
         # A label is active by any event that is remembered, also from before its place is reached.
-        return bool(mask & (self.chain.masks[0] | self._choosing_mask))
+        return bool(mask & self._begin_mask)
 
-    @cached_property
-    def _choosing_mask(self) -> int:
-        return reduce(or_, self.choosing.values(), 0)
-
-    # --- what is known of masks, once an event of each has come ---------------------------------
-
-    @cached_property
-    def row(self) -> LinkedRow:
-        """The events that are only taken in."""
-        return {}
-
-    @cached_property
-    def first_steps(self) -> dict[int, FirstMove | TakenIn]:
-        """What events do to a key that has not started."""
-        return {}
-
-    @cached_property
-    def reads(self) -> dict[int, Read]:
-        return {}
-
-    def first_step(self, mask: int) -> FirstMove | TakenIn:
-        known: FirstMove | TakenIn = BEGINS if self.may_begin(mask) else NOTHING
-        if known is BEGINS:
-            known = self.row.get(mask, BEGINS)
-        self.first_steps[mask] = known
-        return known
-
-    def learn(self, mask: int) -> Read:
-        """How events of a mask are read from now on."""
-        read = self.reads[mask] = self.chain.reader(mask)
+    def add_reader(self, mask: int) -> Read:
+        """The function that takes events of a mask into links; their move, if quiet, is kept."""
+        read = self.readers[mask] = self.chain.reader(mask)
         if not mask & (self.chain.masks[-1] | self.unless):
-            self.row[mask] = TakenIn(self.row, self._taking(mask, read))
-            self.first_steps.pop(mask, None)
+            self.row[mask] = QuietMove(self.row, self._taking(mask, read))
+            self.first_moves.pop(mask, None)
         return read
 
-    def _taking(self, mask: int, read: Read) -> Callable[[Any, Noted], None]:
+    def _taking(self, mask: int, read: Read) -> Callable[[Any, NumberedEvent], None]:
+        """The function that takes an event of a mask into a key."""
         width = self.width
         lasts = [place for place, bit in enumerate(self.bits) if mask & bit]
 
-        def take(held: LinkedFilter, noted: Any) -> None:
-            read(held.links, (noted[0] << width | mask, noted[1]))
+        def take(held: LinkedFilter, numbered: Any) -> None:
+            read(held.links, (numbered[0] << width | mask, numbered[1]))
 
-        def take_last(held: LinkedFilter, noted: Any) -> None:
-            linked = (noted[0] << width | mask, noted[1])
+        def take_last(held: LinkedFilter, numbered: Any) -> None:
+            linked = (numbered[0] << width | mask, numbered[1])
             read(held.links, linked)
             for place in lasts:
                 held.lasts[place] = linked
@@ -176,15 +214,13 @@ class LinkedFacts(SharedFacts):
 
     @property
     def most_events(self) -> int | None:
-        """How many events a key has at most; None where there is no such number."""
         # Up to each place of the chain the latest match, of one event more than the one before.
         places = len(self.bits)
-        return places * (places + 1) // 2 + (places if self.choosing else 0)
+        return places * (places + 1) // 2 + (places if self.label_masks else 0)
 
     def instance(
         self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
     ) -> LinkedFilter:
-        """A key that has read nothing."""
         return LinkedFilter(self, timers, outputs, started)
 
     def ports_of(self, mask: int) -> list[str]:
@@ -192,18 +228,15 @@ class LinkedFacts(SharedFacts):
         return sorted(port for port, bit in self._bit_of.items() if mask & bit)
 
 
-def linked_facts(correlation: FilterCorrelation, types: TypeSystem) -> LinkedFacts | None:
-    """The facts of a rule that is a chain of groups and asks for its latest events only."""
-    form = form_of(correlation, types, in_columns=False)
-    if isinstance(form, str) or form.needs_stretches:
-        return None
-    return LinkedFacts(correlation, form, types)
+class LinkedFilter(ChainFilter):
+    """A filter of one branch under one key: the latest match up to each place of its chain.
 
+    `lasts` has the last event of each place, where these are bound or make labels active.
+    """
 
-class LinkedFilter(KeyInstance):
-    """A filter under one key: the latest match up to each place of its chain."""
+    __slots__ = ("lasts", "links")
 
-    __slots__ = ("facts", "lasts", "links", "row")
+    facts: LinkedFacts
 
     def __init__(
         self,
@@ -213,7 +246,7 @@ class LinkedFilter(KeyInstance):
         started: int,
     ) -> None:
         KeyInstance.__init__(self, timers, outputs, started)
-        self.facts: LinkedFacts = facts
+        self.facts = facts
         self.row = facts.row
         self.links = facts.chain.links()
         self.lasts: list[Linked | None] = (
@@ -221,22 +254,18 @@ class LinkedFilter(KeyInstance):
         )
 
     def branches(self) -> Sequence[LinkedFilter]:
-        """The branches of the filter; this is the only one."""
         return (self,)
-
-    def start(self, first: Reading) -> list[Event]:  # noqa: ARG002
-        return []
 
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
         numbers = [each[0] for match in (*self.links.all(), self.lasts) for each in match if each]
-        noted = ((max(numbers, default=0) >> self.facts.width) + 1, reading.event)
-        return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
+        numbered = ((max(numbers, default=0) >> self.facts.width) + 1, reading.event)
+        return self.step(self.facts.mask_of(reading.ports), reading.time, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         facts = self.facts
-        linked: Any = (noted[0] << facts.width | mask, noted[1])
-        read = facts.reads.get(mask) or facts.learn(mask)
+        linked: Any = (numbered[0] << facts.width | mask, numbered[1])
+        read = facts.readers.get(mask) or facts.add_reader(mask)
         match: Any = read(self.links, linked)
         if facts.notes_lasts:
             self._note_last(mask, linked)
@@ -244,15 +273,15 @@ class LinkedFilter(KeyInstance):
         if match is not None and (
             facts.window is None or facts.chain.start_time(match) >= time - facts.window
         ):
-            having, fire = facts.having, facts.fire
-            if facts.chooses:
-                match, having, fire = self._chosen(match, time)
+            having, emit = facts.having, facts.emit
+            if facts.has_alternatives:
+                match, having, emit = self._of_alternatives(match, time)
             elif facts.binds_last:
                 match = self.lasts
             if having is None or having(match):
-                said = self._said
-                outputs = said if said.__class__ is Outputs else self.outputs
-                made = fire(outputs, match, time, linked[1].id)
+                held = self._outputs_or_key
+                outputs = held if held.__class__ is Outputs else self.outputs
+                made = emit(outputs, match, time, linked[1].id)
                 if facts.forgets:
                     self._forget()
                     return made
@@ -262,10 +291,10 @@ class LinkedFilter(KeyInstance):
             self._forget_before(mask, linked)
         return made
 
-    def _chosen(
+    def _of_alternatives(
         self, match: LinkedMatch, time: int
-    ) -> tuple[list[Linked], HavingTest | None, RunStatements]:
-        """The events that are bound where a part of the chain has alternatives, and what follows.
+    ) -> tuple[list[Linked], HavingTest | None, EmitOutputs]:
+        """The events that are bound where a part of the chain has alternatives, and the functions.
 
         The latest match has one event of alternatives; by themselves, ports stand for their last
         events, as far as these lie in their stretches.
@@ -277,23 +306,23 @@ class LinkedFilter(KeyInstance):
             assert isinstance(self.links, GroupLinks), "alternatives are a group"
             bound = self.links.alive(edge)
         labels = facts.labels
-        if facts.choosing:
+        if facts.label_masks:
             lasts = zip(self.lasts, facts.bits, strict=True)
             come = sum({bit for each, bit in lasts if each is not None and each[1].time >= edge})
-            labels -= {label for label, mask in facts.choosing.items() if not mask & come}
-        having, fire = facts.choice(tuple([each is not None for each in bound]), labels)
-        return [each for each in bound if each is not None], having, fire
+            labels -= {label for label, mask in facts.label_masks.items() if not mask & come}
+        having, emit = facts.functions(tuple([each is not None for each in bound]), labels)
+        return [each for each in bound if each is not None], having, emit
 
     def _forget(self) -> None:
         self.links.forget()
-        if self.facts.choosing:
+        if self.facts.label_masks:
             self.lasts = [None] * len(self.lasts)
 
     def _forget_before(self, mask: int, linked: Linked) -> None:
         """Forget all but an event that was read."""
         self._forget()
-        self.facts.reads[mask](self.links, linked)
-        if self.facts.choosing:
+        self.facts.readers[mask](self.links, linked)
+        if self.facts.label_masks:
             self._note_last(mask, linked)
 
     def _note_last(self, mask: int, linked: Linked) -> None:
@@ -304,7 +333,7 @@ class LinkedFilter(KeyInstance):
     # --- what is remembered ---------------------------------------------------------------------
 
     def is_idle(self, now: int) -> bool:
-        if self.facts.choosing:
+        if self.facts.label_masks:
             return not any(self._alive(now))
         begin, window = self.links.latest_begin(), self.facts.window
         return begin is None or (window is not None and begin < now - window)
@@ -314,7 +343,7 @@ class LinkedFilter(KeyInstance):
         for match in self.links.all():
             if window is None or now is None or self.facts.chain.start_time(match) >= now - window:
                 yield match
-        if self.facts.choosing:
+        if self.facts.label_masks:
             edge = -math.inf if window is None or now is None else now - window
             for last in self.lasts:
                 if last is not None and last[1].time >= edge:
@@ -332,8 +361,8 @@ class LinkedFilter(KeyInstance):
         """What it holds that does not follow from its readings."""
         return None
 
-    def take_up(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
-        """Read some readings again without any trigger.
+    def restore(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
+        """Take the readings of a snapshot in again, without any trigger.
 
         Raises `ValueError` if the tallies are not those of such a rule.
         """

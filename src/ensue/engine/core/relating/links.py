@@ -33,7 +33,10 @@ Read = Callable[[Any, Linked], LinkedMatch | None]
 
 @dataclass(frozen=True)
 class Chain:
-    """`bits` are those of the ports of places, `groups` the places of each group."""
+    """A chain of groups: the bit of each place's port, the places of each group and its mask.
+
+    `either` are the groups of which one port is enough.
+    """
 
     bits: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]

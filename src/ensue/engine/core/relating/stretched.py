@@ -1,4 +1,4 @@
-"""Filters that ask for more than a latest match: aggregates, `x{n,}`, and the first of events.
+"""Filters that ask for more than a latest match: aggregates, `x{n}` of many, and `bind first`.
 
 In come events by the mask of their ports; out come outputs. The filter is a chain of groups of
 ports, `(a + b) ; c`. A key holds, for each port, the events of its stretch: from where the groups
@@ -15,20 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ensue.engine.core.instances.emitting import statements_with
-from ensue.engine.core.instances.firing import Noted, bound_events, in_order, reading_of
+from ensue.engine.core.instances.firing import NumberedEvent, bound_events, in_order, reading_of
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.relating.form import ChainForm, form_of
+from ensue.engine.core.instances.recipes import statements_with
+from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import having_of, scopes_of
 from ensue.engine.core.relating.linked import NO_LASTS, LinkedFacts, LinkedFilter
 from ensue.engine.core.relating.links import Linked, LinkedMatch, PortLinks
-from ensue.engine.core.relating.running import (
+from ensue.engine.core.relating.sliding import (
     NOT_BEGUN,
     LastingStretch,
     PortStretch,
-    RunningAggregate,
+    SlidingAggregate,
     WantedAggregate,
-    running,
+    sliding_aggregate,
 )
 from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
 from ensue.engine.outputs import Outputs, Trigger, value_for
@@ -36,10 +36,9 @@ from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem
-from ensue.lang.derived.parts import labels_in
 from ensue.lang.derived.relating import aggregated_name, aggregates_of, assigned_aggregates
 from ensue.lang.expressions import Expression
-from ensue.lang.syntax import EventPort, FilterCorrelation, PushPort, TimerPort
+from ensue.lang.syntax import FilterCorrelation, PushPort, TimerPort
 
 AT_ONCE = -NOT_BEGUN
 """Where the first group begins."""
@@ -48,7 +47,7 @@ NO_LINKS = PortLinks()
 
 
 class StretchedFacts(LinkedFacts):
-    """What all instances of a filter with aggregates share."""
+    """The facts that all instances of a filter with aggregates share."""
 
     def __init__(self, correlation: FilterCorrelation, form: ChainForm, types: TypeSystem) -> None:
         super().__init__(correlation, form, types)
@@ -90,20 +89,14 @@ class StretchedFacts(LinkedFacts):
             kinds: dict[Expression, str] = {
                 call: each.result for call, each in zip(calls, form.aggregates, strict=True)
             }
-            names = {
-                port.name: types.attributes(port.type)
-                for port in correlation.ports
-                if isinstance(port, EventPort)
-            }
             self.having = having_of(
-                correlation.clauses.having, form.places, names, kinds, self.binds_first
+                correlation.clauses.having, form.places, self._names, kinds, self.binds_first
             )
         self._scope = scopes_of(form.places, calls, self.binds_first)
         self._pairs = list(enumerate(form.places))
-        self.labels = frozenset(each.label for each in labels_in(correlation.branches))
         self._statements = statements_with(correlation, self.labels)
         if assigned_aggregates(correlation):
-            self.fire = self._fire_computed
+            self.emit = self._emit_computed
 
     @property
     def most_events(self) -> int | None:
@@ -124,12 +117,12 @@ class StretchedFacts(LinkedFacts):
     ) -> StretchedFilter:
         return StretchedFilter(self, timers, outputs, started)
 
-    def _fire_computed(
+    def _emit_computed(
         self, outputs: Outputs, held: Any, time: int, event_id: str | None
     ) -> list[Event]:
         """Put out values that are computed from aggregates."""
         found = in_order(bound_events(self._pairs, held, self.binds_first))
-        bound = {port: reading_of(noted) for port, noted in found.items()}
+        bound = {port: reading_of(numbered) for port, numbered in found.items()}
         trigger = Trigger(time, event_id, self.labels, bound)
         scope = self._scope(held)
         made: list[Event] = []
@@ -139,21 +132,13 @@ class StretchedFacts(LinkedFacts):
                 if reading is not None and reading.event is not None:
                     made.append(outputs.forward(trigger, reading.event))
             else:
-                attributes = self._types.attributes(statement.type)
+                attributes = self.types.attributes(statement.type)
                 data = {
                     each.name: value_for(each.value, scope, attributes[each.name])
                     for each in statement.assignments
                 }
                 made.append(outputs.create(trigger, statement.type, nested(data)))
         return made
-
-
-def stretched_facts(correlation: FilterCorrelation, types: TypeSystem) -> StretchedFacts | None:
-    """The facts of a rule that is a chain of groups, where it needs the events of stretches."""
-    form = form_of(correlation, types, in_columns=False)
-    if isinstance(form, str) or not form.needs_stretches:
-        return None
-    return StretchedFacts(correlation, form, types)
 
 
 class StretchedFilter(LinkedFilter):
@@ -176,7 +161,7 @@ class StretchedFilter(LinkedFilter):
         self.links = facts.chain.links() if facts.binds_latest else NO_LINKS
         self.lasts = NO_LASTS
         self._stretches: Sequence[PortStretch]
-        self._runs: Sequence[RunningAggregate | Tally]
+        self._runs: Sequence[SlidingAggregate | Tally]
         if facts.is_running:
             tallies = [tally(each.asked, each.path) for each in facts.wanted]
             self._runs = tallies
@@ -185,7 +170,7 @@ class StretchedFilter(LinkedFilter):
                 for numbers in facts.aggregates_of_stretches
             ]
         else:
-            runs = [running(each) for each in facts.wanted]
+            runs = [sliding_aggregate(each) for each in facts.wanted]
             self._runs = runs
             self._stretches = [
                 PortStretch([runs[number] for number in numbers])
@@ -195,10 +180,10 @@ class StretchedFilter(LinkedFilter):
     def read(self, reading: Reading) -> list[Event]:
         assert reading.event is not None, "such a rule has no timers"
         latest = max((each.events[-1][0] for each in self._stretches if each.events), default=0)
-        noted = ((latest >> self.facts.width) + 1, reading.event)
-        return self.step(self.facts.mask_of(reading.ports), reading.time, noted)
+        numbered = ((latest >> self.facts.width) + 1, reading.event)
+        return self.step(self.facts.mask_of(reading.ports), reading.time, numbered)
 
-    def step(self, mask: int, time: int, noted: Noted) -> list[Event]:
+    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         facts, stretches = self.facts, self._stretches
         if facts.window is not None:
             edge = time - facts.window
@@ -206,7 +191,7 @@ class StretchedFilter(LinkedFilter):
                 events = stretch.events
                 if events and events[stretch.start][1].time < edge:
                     stretch.drop_before_time(edge)
-        linked: Any = (noted[0] << facts.width | mask, noted[1])
+        linked: Any = (numbered[0] << facts.width | mask, numbered[1])
         match = facts.chain.reader(mask)(self.links, linked) if facts.binds_latest else None
         last = self._take(mask, linked)
         made: list[Event] = []
@@ -214,7 +199,7 @@ class StretchedFilter(LinkedFilter):
             held = self._held(match)
             having = facts.having
             if having is None or having(held):
-                made = facts.fire(self.outputs, held, time, linked[1].id)
+                made = facts.emit(self.outputs, held, time, linked[1].id)
                 if facts.forgets:
                     self._forget()
                     return made
@@ -225,7 +210,7 @@ class StretchedFilter(LinkedFilter):
         return made
 
     def _take(self, mask: int, linked: Linked) -> int:
-        """Hold an event where it can count; says from where on the last group begins."""
+        """Hold an event where it can count; returns the number at which the last group begins."""
         facts, stretches = self.facts, self._stretches
         for stretch in facts.starts_here[0]:
             if mask & facts.stretch_bits[stretch]:
@@ -251,10 +236,10 @@ class StretchedFilter(LinkedFilter):
             if mask & facts.stretch_bits[number]:
                 stretch.append(linked)
         for number in facts.later_places[group]:
-            self._stretches[number].look_from(begin)
+            self._stretches[number].add_begin(begin)
 
     def _is_complete(self, begin: int) -> bool:
-        """Whether the last group is, if it begins at a number."""
+        """Whether the last group is complete, if it begins at a number."""
         if begin == NOT_BEGUN:
             return False
         stretches, group = self._stretches, self.facts.last_group
@@ -336,7 +321,7 @@ class StretchedFilter(LinkedFilter):
         }
         return SavedTallies(counts, sums)
 
-    def take_up(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
+    def restore(self, readings: Sequence[Reading], tallies: SavedTallies | None = None) -> None:
         for number, reading in enumerate(readings, 1 - len(readings)):
             assert reading.event is not None, "such a rule has no timers"
             mask = self.facts.mask_of(reading.ports)
@@ -345,9 +330,9 @@ class StretchedFilter(LinkedFilter):
                 self.facts.chain.reader(mask)(self.links, linked)
             self._take(mask, linked)
         if tallies is not None:
-            self._restore(tallies)
+            self._restore_tallies(tallies)
 
-    def _restore(self, tallies: SavedTallies) -> None:
+    def _restore_tallies(self, tallies: SavedTallies) -> None:
         """Put back what does not follow from the readings. Raises `ValueError`."""
         facts = self.facts
         sums = {number for number, each in enumerate(self._runs) if isinstance(each, SumTally)}

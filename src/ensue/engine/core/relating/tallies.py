@@ -63,8 +63,8 @@ class SavedSum(msgspec.Struct, array_like=True, frozen=True):
         wholes = len(self.whole) <= 16
         power = SMALLEST_POWER <= self.power <= _LARGEST_POWER
         size = 8 * len(self.fraction) + self.power <= _LARGEST_POWER + _ROOM_FOR_EVENTS + 8
-        said = self.fault in ("", "cast", "math") and 0 <= self.present < MOST_EVENTS
-        return wholes and power and size and said
+        fault = self.fault in ("", "cast", "math") and 0 <= self.present < MOST_EVENTS
+        return wholes and power and size and fault
 
 
 class SavedTallies(msgspec.Struct, array_like=True, frozen=True):

@@ -19,7 +19,7 @@ from ensue.engine.core.instances.keys import FastKey, fast_key
 from ensue.engine.core.instances.rows import RowMove
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.instances.windows import FirstMove
-from ensue.engine.core.relating.linked import TakenIn
+from ensue.engine.core.relating.linked import QuietMove
 from ensue.engine.ports import KeyNames
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -28,10 +28,13 @@ from ensue.lang.syntax import EventPort
 from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom, Timer
 
 if TYPE_CHECKING:
+    # Loaded when a library has enough rules for cells.
     from ensue.engine.step.many.group import Letters, StepGroup
 
 
 class TypeTests:
+    """The distinct tests of the ports of one event type, each with a bit."""
+
     def __init__(self, name: str, types: TypeSystem) -> None:
         self.name = name
         self.attributes = types.attributes(name)
@@ -60,11 +63,11 @@ class TypeTests:
 
 
 PLANS_REMEMBERED = 4096
-"""For how many combinations of tests a type remembers its plans."""
+"""The most combinations of tests for which a type remembers its plans."""
 
 PlanEntry = tuple[
     Mapping[Any, Any],
-    Mapping[int, RowMove | FirstMove | TakenIn],
+    Mapping[int, RowMove | FirstMove | QuietMove],
     int,
     int,
     "Rule | SplitReading",
@@ -91,8 +94,8 @@ class GroupReading:
         self.is_noop = group.is_noop(visits)
 
 
-class GroupWant:
-    """What a group wants of a type: for each set of tests, the rules and bits that need them."""
+class GroupInterest:
+    """The interest of a group in a type: for each set of tests, the rules and bits that need it."""
 
     def __init__(self, group: StepGroup, key: int) -> None:
         self._group = group
@@ -168,8 +171,8 @@ class SplitReading:
 
 
 @dataclass(frozen=True, slots=True)
-class TypeWant:
-    """What a rule wants of a type: ports and predicates, each by the tests that must hold."""
+class RuleInterest:
+    """The interest of a rule in a type: ports and predicates, each by the tests that must hold."""
 
     rule: Rule
     ports: tuple[tuple[str, int, int], ...]
@@ -192,8 +195,8 @@ class TypeRoutines(TypeTests):
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
         self.has_timer_ports = False
-        self._group_wants: dict[StepGroup, GroupWant] = {}
-        self._wants: list[TypeWant] = []
+        self._group_interests: dict[StepGroup, GroupInterest] = {}
+        self._interests: list[RuleInterest] = []
         self._everywhere: list[int] = []
         self._by_test: dict[int, list[int]] = defaultdict(list)
         self.plans: dict[int, ReadPlan] = {}
@@ -201,8 +204,8 @@ class TypeRoutines(TypeTests):
             self._add(rule, types, groups.get(rule.name) if groups else None)
 
     @property
-    def is_wanted(self) -> bool:
-        return bool(self._wants or self._group_wants)
+    def has_readers(self) -> bool:
+        return bool(self._interests or self._group_interests)
 
     def _add(self, rule: Rule, types: TypeSystem, group: StepGroup | None) -> None:
         matching = [
@@ -227,7 +230,7 @@ class TypeRoutines(TypeTests):
                 case AnyAtom():
                     always |= 1 << number
         ports = []
-        place = len(self._wants)
+        place = len(self._interests)
         for port in matching:
             needed = self.needed(port)
             ports.append((port.name, needed, bits.get(port.name, 0)))
@@ -235,19 +238,19 @@ class TypeRoutines(TypeTests):
             where = self._by_test[needed.bit_length()] if needed else self._everywhere
             if place not in where[-1:]:
                 where.append(place)
-        self._wants.append(TypeWant(rule, tuple(ports), tuple(predicates), always))
+        self._interests.append(RuleInterest(rule, tuple(ports), tuple(predicates), always))
         self.has_timer_ports |= bool(rule.ports.timers)
 
     def _add_to_group(self, rule: Rule, group: StepGroup, matching: Sequence[EventPort]) -> None:
-        want = self._group_wants.get(group)
-        if want is None:
+        interest = self._group_interests.get(group)
+        if interest is None:
             key = self.keys.setdefault(group.key_names, len(self.keys))
-            want = self._group_wants[group] = GroupWant(group, key)
+            interest = self._group_interests[group] = GroupInterest(group, key)
         for port in matching:
-            want.add(self.needed(port), rule, PortAtom(port.name))
+            interest.add(self.needed(port), rule, PortAtom(port.name))
         for atom in rule.machine.atoms if rule.machine else ():
             if isinstance(atom, PredicateAtom):
-                want.add(self.holds(atom.predicate), rule, atom)
+                interest.add(self.holds(atom.predicate), rule, atom)
 
     def make_plan(self, tests: int) -> ReadPlan:
         """The readers of an event for which exactly these tests hold."""
@@ -257,24 +260,24 @@ class TypeRoutines(TypeTests):
             bit = left.bit_length()
             places.update(self._by_test.get(bit, ()))
             left ^= 1 << (bit - 1)
-        entries = (self._entry(self._wants[place], tests) for place in sorted(places))
+        entries = (self._entry(self._interests[place], tests) for place in sorted(places))
         readers = tuple(entry for entry in entries if entry is not None)
-        readings = [want.reading(tests) for want in self._group_wants.values()]
+        readings = [interest.reading(tests) for interest in self._group_interests.values()]
         together = tuple(reading for reading in readings if reading is not None)
         plan: ReadPlan = MixedReadPlan(readers, together) if together else readers
         if len(self.plans) < PLANS_REMEMBERED:
             self.plans[tests] = plan
         return plan
 
-    def _entry(self, want: TypeWant, tests: int) -> PlanEntry | None:
-        matched = [port for port in want.ports if port[1] & tests == port[1]]
+    def _entry(self, interest: RuleInterest, tests: int) -> PlanEntry | None:
+        matched = [port for port in interest.ports if port[1] & tests == port[1]]
         if not matched:
             return None
-        mask = want.always
-        for needed, bit in want.predicates:
+        mask = interest.always
+        for needed, bit in interest.predicates:
             if needed & tests == needed:
                 mask |= bit
-        rule = want.rule
+        rule = interest.rule
         names = {rule.ports.key_names[port] for port, _, _ in matched}
         ports = frozenset(port for port, _, _ in matched)
         if len(names) > 1:
@@ -286,7 +289,7 @@ class TypeRoutines(TypeTests):
         key = self.keys[names.pop()]
         if _sets_timers(rule) or rule.looks_back:
             return NO_INSTANCES, NO_INSTANCES, mask, key, rule, ports
-        return rule.instances, rule.first_steps, mask, key, rule, ports
+        return rule.instances, rule.first_moves, mask, key, rule, ports
 
 
 def _sets_timers(rule: Rule) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from ensue.engine.core.instances.keys import FastKey, fast_key
 from ensue.engine.ports import KeyNames, key_of
-from ensue.engine.step.dispatch.asking import TestLines
+from ensue.engine.step.dispatch.predicate_lines import PredicateLines
 from ensue.engine.step.dispatch.predicates import PYTHON_TYPES, Constants, variable
 from ensue.events.event import CONTEXT, Event
 from ensue.events.types import INTEGER_RANGES, ValueType
@@ -48,8 +48,8 @@ class AskedOfType(Protocol):
 class RoutineText:
     """The text of one type's routines, and the values that it names.
 
-    Where events are `checked`, variables hold what was declared, or None. Not so those of names
-    that an event also answers itself, in lower case: these are asked in full.
+    Where events are `checked`, a variable holds a value of the declared type, or None. A name that
+    in lower case is an attribute of the event itself is an exception: it is asked in full.
     """
 
     def __init__(self, routines: AskedOfType, checked: bool = False) -> None:
@@ -72,9 +72,9 @@ class RoutineText:
 
     def tests(self) -> list[str]:
         """Statements that set `tests` from the variables."""
-        asking = TestLines(self._routines.attributes, self.constants, self._trusted)
-        lines = asking.lines(self._routines.predicates)
-        self.reads |= asking.reads
+        predicates = PredicateLines(self._routines.attributes, self.constants, self._trusted)
+        lines = predicates.lines(self._routines.predicates)
+        self.reads |= predicates.reads
         if lines and lines[0].startswith("tests |= "):
             lines[0] = lines[0].replace("|=", "=", 1)
         else:
@@ -131,11 +131,11 @@ class RoutineText:
         return [f"{variable(name)} = found(event, {name!r})" for name in special]
 
     def exceptions(self) -> list[str]:
-        """Statements that leave for `unusual` where an extension has the name of an attribute."""
+        """Statements that leave for `slow_path` where an extension has the name of an attribute."""
         if not self.reads:
             return []
         overrides = self._overrides("extensions")
-        return ["extensions = event.extensions", f"if {overrides}: return unusual(event)"]
+        return ["extensions = event.extensions", f"if {overrides}: return slow_path(event)"]
 
     def _overrides(self, extensions: str) -> str:
         # An extension goes before an attribute of its name, and after it in lower case.
@@ -144,21 +144,21 @@ class RoutineText:
         return f"{extensions} and not {extensions}.keys().isdisjoint({named})"
 
     def checks(self) -> list[str]:
-        """Statements that leave for `unusual` unless every attribute is plainly as declared."""
+        """Statements that leave for `slow_path` unless every attribute is plainly as declared."""
         attributes = self._routines.attributes
         lines = ["data = event.data"]
         if not attributes:
             return [
                 *lines,
-                "if data is not None and data.__class__ is not dict: return unusual(event)",
+                "if data is not None and data.__class__ is not dict: return slow_path(event)",
             ]
-        lines += ["if data.__class__ is not dict: return unusual(event)", "try:"]
+        lines += ["if data.__class__ is not dict: return slow_path(event)", "try:"]
         lines += [f"    {variable(name)} = data[{name!r}]" for name in attributes]
-        lines += ["except KeyError: return unusual(event)"]
+        lines += ["except KeyError: return slow_path(event)"]
         for name, type_ in attributes.items():
             held = variable(name)
             lines += [
-                f"if not ({_fits(held, type_)}) and {held} is not None: return unusual(event)"
+                f"if not ({_fits(held, type_)}) and {held} is not None: return slow_path(event)"
             ]
         return lines
 

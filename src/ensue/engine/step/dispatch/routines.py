@@ -1,12 +1,12 @@
 """Routines made for a library: for each event type one that knows what its rules ask.
 
-In comes what is asked of the events of a type (`plans`); out go functions that are compiled from
-text, of which `routine_text` has the lines. `look` evaluates every distinct test of the type's
-ports once and finds the plan of those that hold. `push` is the whole way of an event that comes in
+In come the tests and plans of an event type (`plans`); out go functions that are compiled from
+text, of which `routine_text` has the lines. `look` makes every distinct test of the type's ports
+once and finds the plan for the tests that hold. `push` is the whole way of an event that comes in
 order: its attributes are checked, the clock moves, the tests are made and the rules are stepped;
-where a single rule reads it, without a loop. Whatever is unusual about an event (a value that has
-to be converted or refused, an extension that goes before an attribute, an event that is late) is
-left to the general code, which knows it all.
+where a single rule reads it, without a loop. An event that needs more (a value that has to be
+converted or refused, an extension that goes before an attribute, an event that is late) goes to the
+slow path, which is the general code.
 
 The text is made of names from the checked library and of our own words. Constants, predicates and
 plans are handed over as values, so that nothing a user wrote is ever read as Python.
@@ -25,24 +25,11 @@ from ensue.engine.step.dispatch.plans import (
     PLANS_REMEMBERED,
     MixedReadPlan,
     ReadPlan,
-    SplitReading,
     TypeRoutines,
 )
 from ensue.engine.step.dispatch.predicates import Constants, OutsideError
 from ensue.engine.step.dispatch.routine_text import AskedOfType, RoutineText
 from ensue.events.event import Event
-
-__all__ = [
-    "PLANS_REMEMBERED",
-    "LookRoutine",
-    "PushRoutine",
-    "ReadPlan",
-    "SplitReading",
-    "TypeRoutines",
-    "compile_fit",
-    "compile_look",
-    "compile_push",
-]
 
 LookRoutine = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
 PushRoutine = Callable[[Event], list[Event]]
@@ -69,41 +56,42 @@ def fit(event):
     return event
 """
 
-_NOTED = "noted = (next(numbers), event)"
+_NUMBER_EVENT = "numbered = (next(numbers), event)"
 
 _COUNT_READING = "if rule.has_clock: instance.last_read = next(numbers)"
-"""Counts a reading: of keys with timers due together, the one with the oldest event goes first."""
+"""Numbers a reading: of keys whose timers are due together, the one with the oldest reading fires
+first."""
 
 _READ = """
 instance = instances.get(key)
 if instance is None:
-    step = first.get(mask)
-    if step is None or key is None: step = None
-    elif step.is_noop: {done}
+    move = first.get(mask)
+    if move is None or key is None: move = None
+    elif move.is_noop: {done}
     else: instance = rule.begin(key, time)
 else:
-    step = instance.row.get(mask)
-    if step is not None and step.is_noop:
+    move = instance.row.get(mask)
+    if move is not None and move.is_noop:
         {count_reading}
         {done}
-if step is not None and step.is_quiet:
-    instance.row = step.to
-    bind = step.bind
+if move is not None and move.is_quiet:
+    instance.row = move.to
+    bind = move.bind
     if bind is not None:
-        {note}
-        bind(instance, noted)
+        {number_event}
+        bind(instance, numbered)
     {count_reading}
     {done}
 if instance is not None and rule.is_direct:
-    {note}
-    outputs = instance.step(mask, time, noted)
+    {number_event}
+    outputs = instance.step(mask, time, numbered)
 else: outputs = let_read(rule, key, mask, ports, event)
 """
 
 
-def _reading(done: str, note: str) -> list[str]:
+def _reading(done: str, number_event: str) -> list[str]:
     """Statements that let one rule of a plan read the event."""
-    return filled(_READ, done=[done], note=[note]).splitlines()[1:]
+    return filled(_READ, done=[done], number_event=[number_event]).splitlines()[1:]
 
 
 _PUSH = filled(
@@ -112,7 +100,7 @@ def push(event):
     {checks}
     {exceptions}
     time = event.time
-    if not ordering.latest <= time <= ordering.reach: return unusual(event)
+    if not ordering.latest <= time <= ordering.reach: return slow_path(event)
     ordering.latest = time
     counts.events += 1
     {alarms}
@@ -131,7 +119,7 @@ def push(event):
     if not plan: return []
     {keys}
     if plan.__class__ is MixedReadPlan: return read_together(plan, ({names}), event)
-    made, waiting, noted = [], None, None
+    made, waiting, numbered = [], None, None
     for instances, first, mask, {number}, rule, ports in plan:
         {choose}
         {read_in_turn}
@@ -144,8 +132,8 @@ def push(event):
     if made: counts.outputs += len(made)
     return made
 """,
-    read_alone=_reading(done="return []", note=_NOTED),
-    read_in_turn=_reading(done="continue", note=f"if noted is None: {_NOTED}"),
+    read_alone=_reading(done="return []", number_event=_NUMBER_EVENT),
+    read_in_turn=_reading(done="continue", number_event=f"if numbered is None: {_NUMBER_EVENT}"),
 )
 
 _ALARMS = "if alarms and alarms[0].due <= time: return after_alarms(event)"
@@ -155,7 +143,7 @@ _PLAN = "plan, instances, first, mask, {number}, rule, ports"
 _ALARMS_OF_GROUPS = (
     "if earliest[0] <= time and plan.__class__ is not MixedReadPlan: return after_alarms(event)"
 )
-"""Where groups read an event, `read_together` sees to it."""
+"""Where groups read an event, `read_together` fires their alarms."""
 
 
 def compile_look(
@@ -173,51 +161,54 @@ def compile_look(
 
 
 def compile_fit(
-    routines: AskedOfType, unusual: Callable[[Event], Event]
+    routines: AskedOfType, slow_path: Callable[[Event], Event]
 ) -> Callable[[Event], Event]:
-    """The function that gives back an event which is plainly as declared, and else asks `unusual`.
+    """The function that returns an event whose attributes are plainly as declared.
 
-    A type with an attribute that cannot be a variable is always asked in full.
+    Any other event goes to `slow_path`, and so do all events of a type with an attribute that
+    cannot be a variable.
     """
     writing = RoutineText(routines)
     try:
         text = filled(_FIT, checks=writing.checks())
     except OutsideError:
-        return unusual
+        return slow_path
     fit: Callable[[Event], Event]
-    fit = _compiled(text, "fit", routines, writing.constants, {"unusual": unusual})
+    fit = _compiled(text, "fit", routines, writing.constants, {"slow_path": slow_path})
     return fit
 
 
-def compile_push(routines: TypeRoutines, around: Mapping[str, Any]) -> PushRoutine | None:
+def compile_push(routines: TypeRoutines, shared: Mapping[str, Any]) -> PushRoutine:
     """The whole way of an event of this type that comes in order.
 
-    `around` has what is common to all types: the order, the alarms (`earliest` those of groups, if
-    any has some) and whether a rule can have one, the counts, and the general ways. A type with an
-    attribute that cannot be a variable has no such routine.
+    `shared` has the names that are common to all types: the order, the alarms (`earliest` for those
+    of groups, if a group has timers) and whether a rule can have one, the counts, the functions of
+    the stream, and `slow_path`. Events of a type with an attribute that cannot be a variable all go
+    to `slow_path`.
     """
     writing = RoutineText(routines, checked=True)
     try:
         checks, tests, keys = writing.checks(), writing.tests(), writing.keys()
         exceptions, answers = writing.exceptions(), writing.answers()
     except OutsideError:
-        return None
+        slow_path: PushRoutine = shared["slow_path"]
+        return slow_path
     variables = writing.key_variables()
     several = len(variables) > 1
     number = "number" if several else "_"
     known: dict[int, _Known] = {}
-    scope = {**around, "known": known, "plan_of": partial(_plan_of, routines, known)}
+    scope = {**shared, "known": known, "plan_of": partial(_plan_of, routines, known)}
     found = _PLAN.format(number=number)
     plan = [f"try: {found} = known[tests]", f"except KeyError: {found} = plan_of(tests)"]
     if not (routines.predicates or routines.sources):
-        # Of every event of the type the same is known, before any has come.
+        # Without tests, all events of the type have one plan.
         scope["only_plan"] = _plan_of(routines, known, 0)
         tests, plan = [], [f"{found} = only_plan"]
     text = filled(
         _PUSH,
         checks=checks,
-        alarms=[_ALARMS] if around["has_clock"] else [],
-        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in around else [],
+        alarms=[_ALARMS] if shared["has_clock"] else [],
+        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in shared else [],
         count_reading=[_COUNT_READING] if routines.has_timer_ports else [],
         exceptions=exceptions,
         answers=answers,
@@ -249,7 +240,7 @@ def _compiled(
     function: str,
     routines: AskedOfType,
     constants: Constants,
-    around: Mapping[str, Any],
+    shared: Mapping[str, Any],
 ) -> Any:
     scope = {
         "datetime": datetime,
@@ -258,6 +249,6 @@ def _compiled(
         "plans": routines.plans,
         "make_plan": routines.make_plan,
         **constants.names,
-        **around,
+        **shared,
     }
     return function_from(text, function, scope)

@@ -26,16 +26,16 @@ from ensue.engine.core.rule_table import TABLE_STATES, RuleTable
 from ensue.engine.core.shapes import lengths_of
 from ensue.engine.step.many.grouping import event_atoms
 from ensue.engine.step.many.kernels import (
-    BEFORE,
+    ALARM_COUNT,
+    CELL_SIZE,
+    CELL_WORDS,
     CONTROL_WORDS,
-    FREE,
+    FIRST_FREE,
+    FIRST_UNUSED,
     OWNER_AT,
     RULE_SHIFT,
-    SET,
-    SIZE,
-    SLOTS,
-    USED,
-    WORDS,
+    SLOT_COUNT,
+    WORDS_BEFORE,
     free_cells,
     free_expired,
     mark_bound,
@@ -47,7 +47,7 @@ from ensue.machine.determinise import TableState
 from ensue.machine.stepping import NOW, Starts
 
 FREE_MOVES, EVENTS_A_MOVE = 8192, 64
-"""How many moves a table may have, and for how many events one more; past that it is left."""
+"""The moves that a table may have, and the events that allow one more; past that it is left."""
 
 
 class StepTables(PackedTables):
@@ -82,7 +82,7 @@ class StepTables(PackedTables):
         bits: dict[Any, int] = {atom: bit for bit, atom in enumerate(atoms)}
         table = RuleTable(correlation, machine, bits)
         if example.forgets_idle_keys:
-            table.forget_start()
+            table.merge_start()
         self.examples.append(correlation)
         self._numbers.append({0: 0})
         return self.add(table, len(atoms))
@@ -152,7 +152,7 @@ class GroupCells:
     def __init__(self, tables: StepTables, earliest: array[int]) -> None:
         self.tables = tables
         self.control = np.zeros(CONTROL_WORDS, np.int64)
-        self.control[USED] = 1
+        self.control[FIRST_UNUSED] = 1
         self.arrays: tuple[Any, ...] = ()
         self.alarms: tuple[Any, ...] | None = None
         self._places = np.zeros(0, np.int64)
@@ -170,9 +170,9 @@ class GroupCells:
 
     def fit(self) -> None:
         """Have room in every cell for as much as any rule needs."""
-        control, before = self.control, int(self.control[SIZE])
-        size = max(BEFORE + self.tables.width, before)
-        control[[SIZE, WORDS, SLOTS]] = size, size - BEFORE, self.tables.slots
+        control, before = self.control, int(self.control[CELL_SIZE])
+        size = max(WORDS_BEFORE + self.tables.width, before)
+        control[[CELL_SIZE, CELL_WORDS, SLOT_COUNT]] = size, size - WORDS_BEFORE, self.tables.slots
         if size != before:
             had = self._words.reshape(-1, max(1, before))
             has = np.zeros((max(FEWEST_CELLS, len(had)), size), np.int64)
@@ -184,8 +184,8 @@ class GroupCells:
 
     @property
     def room(self) -> int:
-        """For how many cells there is room."""
-        return len(self._words) // int(self.control[SIZE])
+        """The number of cells that there is room for."""
+        return len(self._words) // int(self.control[CELL_SIZE])
 
     def grow(self) -> None:
         self._words = taller(self._words, 2 * len(self._words), 0)
@@ -213,23 +213,23 @@ class GroupCells:
     def new(self, rule: int, key: int) -> tuple[int, Any]:
         """A cell for a rule under a key: its number, and its words."""
         control = self.control
-        number = int(control[FREE])
+        number = int(control[FIRST_FREE])
         if number:
-            control[FREE] = self._of(number)[0]
+            control[FIRST_FREE] = self._of(number)[0]
         else:
-            number = int(control[USED])
+            number = int(control[FIRST_UNUSED])
             if number == self.room:
                 self.grow()
-            control[USED] = number + 1
+            control[FIRST_UNUSED] = number + 1
         words = self._of(number)
         words[:] = 0
-        first = number * int(control[SIZE]) + BEFORE
+        first = number * int(control[CELL_SIZE]) + WORDS_BEFORE
         self._words[first + OWNER_AT] = rule << RULE_SHIFT | key
         return number, words
 
     def _of(self, number: int) -> Any:
-        size = int(self.control[SIZE])
-        return self._words[number * size + BEFORE : (number + 1) * size]
+        size = int(self.control[CELL_SIZE])
+        return self._words[number * size + WORDS_BEFORE : (number + 1) * size]
 
     def of(self, number: int) -> list[int]:
         """The words of a cell."""
@@ -250,8 +250,8 @@ class GroupCells:
 
     def renumber(self, numbers: Any) -> None:
         """Rules have other numbers from now on: by their old numbers."""
-        words = self._words.reshape(-1, int(self.control[SIZE]))
-        owners = words[1 : int(self.control[USED]), BEFORE + OWNER_AT]
+        words = self._words.reshape(-1, int(self.control[CELL_SIZE]))
+        owners = words[1 : int(self.control[FIRST_UNUSED]), WORDS_BEFORE + OWNER_AT]
         held = owners >= 0
         keys = owners[held] & ((1 << RULE_SHIFT) - 1)
         owners[held] = numbers[owners[held] >> RULE_SHIFT] << RULE_SHIFT | keys
@@ -272,7 +272,7 @@ class GroupCells:
     @property
     def earliest(self) -> int:
         """A time before which no alarm is due."""
-        return int(self._heap[1, 0]) if self.control[SET] else FAR
+        return int(self._heap[1, 0]) if self.control[ALARM_COUNT] else FAR
 
     def next_due(self) -> int | None:
         if self.alarms is None:

@@ -4,9 +4,9 @@ In come rules with their shapes (`grouping`); rules of one shape share a packed 
 a number, its place among the rules of the group in the order of the library. Under a key, a rule
 that has left its start has a *cell* (`cells`) with its state, the starts of what it has seen, the
 events that are bound and its due times. An event is, to a group, a list of *visits*: the rules that
-want it, each with a letter that says which of the rule's ports and predicates it matches. One call
-of a compiled loop takes the event through the cells of those rules, and one call fires all alarms
-up to a time under any key (`kernels`). What rules put out that have fired is for `outputs`.
+read it, each with a letter that says which of the rule's ports and predicates it matches. One call
+of a compiled loop takes the event through the cells of these rules, and one call fires all alarms
+up to a time under any key (`kernels`). The outputs of rules that have fired are for `outputs`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,25 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.cell_step import LACKS_MOVE, LACKS_ROOM
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import QuickWindow, TabledFilter
+from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.rules import KEYS_BEFORE_A_SWEEP, Rule
 from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
 from ensue.engine.step.many.cells import GroupCells, StepTables
-from ensue.engine.step.many.grouping import CellShape, event_atoms
+from ensue.engine.step.many.grouping import AlarmOrder, CellShape, event_atoms
 from ensue.engine.step.many.kernels import (
-    COUNT,
-    EVENTS,
+    EVENT_COUNT,
     FIRED,
+    FIRED_COUNT,
     LACKING_LETTER,
     LACKING_RULE,
     LACKING_STATE,
     LACKS_CELL,
-    LACKS_MOVE,
-    LACKS_ROOM,
-    SLOTS,
+    SLOT_COUNT,
     fire_until,
     visit,
 )
@@ -50,9 +49,6 @@ from ensue.machine.model import PortAtom, PredicateAtom
 ALARMS_AT_ONCE = 1024
 """How many alarms are fired before their outputs are made: a clock may jump by days."""
 
-AlarmOrder = tuple[int, int, int]
-"""What orders outputs of alarms: time, place of the rule in the library, last event of the key."""
-
 Letters = tuple[Any, Any]
 """Numbers of rules, and for each the bits of its letter, as arrays."""
 
@@ -60,8 +56,8 @@ Letters = tuple[Any, Any]
 class StepGroup:
     """All rules in cells that read by the keys of these names.
 
-    `outgrown` is told the shapes whose tables keep growing: their rules are to leave. `earliest` is
-    shared by all groups: a time before which none of their alarms is due.
+    `outgrown` is called with each shape whose table keeps growing, since its rules are to leave.
+    `earliest` is shared by all groups: a time before which none of their alarms is due.
     """
 
     def __init__(
@@ -141,7 +137,7 @@ class StepGroup:
     def _lay_out(self) -> None:
         """Have room in cells and firings for what the tables need by now."""
         self._cells.fit()
-        width = FIRED + int(self._cells.control[SLOTS])
+        width = FIRED + int(self._cells.control[SLOT_COUNT])
         if self._fired.shape != (width, len(self.rules)):
             self._fired = np.zeros((width, len(self.rules)), np.int64)
             self._alarmed = np.zeros((width + 3, ALARMS_AT_ONCE), np.int64)
@@ -151,7 +147,7 @@ class StepGroup:
         number = self._numbers[rule.name]
         exchange = self._exchange(rule)
         for key, instance in rule.instances.items():
-            assert isinstance(instance, TabledFilter | QuickWindow | EclRunner)
+            assert isinstance(instance, TabledFilter | GeneratedWindow | EclRunner)
             state = self.keys.get(key) or self._begin(key)
             exchange.take_in(instance, state)
             outputs = instance.made_outputs
@@ -183,7 +179,7 @@ class StepGroup:
             if emitted:
                 outputs.time, outputs.made = state.time, emitted
             instance = rule.starter(rule.ports.timers, outputs, 0)
-            assert isinstance(instance, TabledFilter | QuickWindow | EclRunner)
+            assert isinstance(instance, TabledFilter | GeneratedWindow | EclRunner)
             exchange.take_out(instance, state)
             found[key] = instance
         return found
@@ -232,7 +228,7 @@ class StepGroup:
         visits: Any,
         is_noop: bool,
         key: FastKey | None,
-        noted: tuple[int, Event],
+        numbered: tuple[int, Event],
         counts: Counts,
         made: list[Event],
     ) -> int:
@@ -244,7 +240,7 @@ class StepGroup:
             for rule in (visits >> np.uint32(8)).tolist():
                 counts.without_key[self.rules[rule].name] += 1
             return 0
-        number, event = noted
+        number, event = numbered
         state = self.keys.get(key)
         if state is None:
             if is_noop:
@@ -287,7 +283,7 @@ class StepGroup:
         cells = self._cells
         if lacking == LACKS_MOVE:
             rule, state, letter, events = cells.control[
-                [LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS]
+                [LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENT_COUNT]
             ].tolist()
             shape = self._shape_of[rule]
             self._tables.fill(rule, state, letter)
@@ -357,7 +353,7 @@ class StepGroup:
             if count > 0:
                 self._emit_alarms(self._alarmed[:, :count].tolist(), made, orders)
             elif count == LACKS_ROOM:
-                cells.control[COUNT] = 0
+                cells.control[FIRED_COUNT] = 0
                 self._emit_alarms(self._alarmed.tolist(), made, orders)
             elif count < 0:
                 self._provide(count, limit)

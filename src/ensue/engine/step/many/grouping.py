@@ -15,16 +15,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ensue.engine.core.instances.rows import structure
 from ensue.engine.core.instances.rules import Rule
+from ensue.engine.instance import ENDLESS
 from ensue.engine.ports import KeyNames
 from ensue.lang.syntax import Correlation, EventPort, TimerPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom, Timer
-
-if TYPE_CHECKING:
-    pass
 
 MOST_LETTER_BITS = 8
 """A letter has a bit for each event port and each predicate of its rule."""
@@ -37,6 +34,10 @@ MOST_TRANSITIONS = 160
 """A larger machine mostly has a larger table than pays."""
 
 CellShape = tuple[object, ...]
+"""Equal for rules that share a table."""
+
+AlarmOrder = tuple[int, int, int]
+"""What orders outputs of alarms: time, place of the rule in the library, last event of the key."""
 
 
 def why_no_cells(correlation: Correlation, machine: Machine) -> str | None:
@@ -94,15 +95,12 @@ def event_atoms(correlation: Correlation, machine: Machine) -> Sequence[PortAtom
 
 
 FEWEST_IN_CELLS = 16
-"""From how many rules on under one key cells are quicker than stepping each rule by itself.
+"""The fewest rules of a key for which cells are quicker than stepping each rule by itself.
 
 A call of the compiled loop costs some two microseconds, a rule that is stepped by itself half a
 microsecond: of eight rules `a ; b` that half of all events concern it is quicker to step each, of
 sixteen it is quicker to visit their cells. Compiled loops also take half a second to load.
 """
-
-NO_ALARM = 2**62
-"""Later than all times."""
 
 
 class Grouping:
@@ -113,7 +111,7 @@ class Grouping:
 
     def __init__(self) -> None:
         self.has_outgrown = False
-        self.earliest = array("q", [NO_ALARM])
+        self.earliest = array("q", [ENDLESS])
         self._too_large: set[CellShape] = set()
 
     def in_cells(

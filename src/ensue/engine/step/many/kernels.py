@@ -8,7 +8,7 @@ The cells of all keys of a group are in one array, so that one call fires all th
 key, in the order of the stream: by time, then by the place of the rule in the library, then by the
 last event that the key has read. Two words stand before each cell: its owner, and its place among
 the alarms. The alarms are a lazy heap: an alarm that is put off or stopped stays where it is until
-its time has come, and is put right then, since most timers are set anew before they fire.
+its time has come, and is moved or removed then, since most timers are set anew before they fire.
 
 Arrays that are handed over together come as plain tuples, which a call unpacks far more quickly
 than named ones; `cells` says what is in them.
@@ -22,6 +22,8 @@ import numpy as np
 
 from ensue.engine.core.cell_step import (
     HALF,
+    LACKS_MOVE,
+    LACKS_ROOM,
     LOW,
     U1,
     U2,
@@ -40,18 +42,21 @@ from ensue.engine.core.cell_step import (
 from ensue.engine.core.jit import FAR, inlined, uncounted
 from ensue.engine.core.packed import BASE, LAST_READ, NEXT_DUE, TIMED, TIMERS, WIDTH, WINDOW
 
-LACKS_MOVE, LACKS_CELL, LACKS_REGISTER, LACKS_ROOM = -1, -2, -3, -4
+LACKS_CELL, LACKS_REGISTER = -3, -4
+"""Also how a loop may end: at a rule that needs a cell, at a cell that needs one register more."""
 
-SIZE, WORDS, SLOTS, FREE, USED, SET = range(6)
-VISIT, COUNT, BOUND, LACKING_RULE, LACKING_STATE, LACKING_LETTER, EVENTS = range(6, 13)
-"""The control words: the length of a cell with the words before it, and without these; the slots of
-a firing; the number of the first free cell and of the first that was never used, and how many
-alarms are in the heap; the visit to go on with, what has fired before it and whether anything was
-bound; the move that is lacking; how many events there were."""
+CELL_SIZE, CELL_WORDS, SLOT_COUNT, FIRST_FREE, FIRST_UNUSED, ALARM_COUNT = range(6)
+"""The first control words: the length of a cell with the words before it, and without these; the
+slots of a firing; the numbers of the first free cell and of the first cell that was never used; the
+alarms in the heap."""
+NEXT_VISIT, FIRED_COUNT, HAS_BOUND, EVENT_COUNT = range(6, 10)
+"""The progress of a loop: the visit to go on with, the firings before it, and whether the event was
+bound by then; the number of events that have been read."""
+LACKING_RULE, LACKING_STATE, LACKING_LETTER = range(10, 13)
+"""The move that a loop lacks."""
+CONTROL_WORDS = 13
 
-CONTROL_WORDS = 16
-
-OWNER_AT, HEAP_AT, BEFORE = -2, -1, 2
+OWNER_AT, HEAP_AT, WORDS_BEFORE = -2, -1, 2
 """Before a cell stand its owner and its place in the heap (0 for none)."""
 
 RULE_SHIFT = 32
@@ -90,13 +95,13 @@ def visit(
     read. `alarms` is None where no rule has timers.
     """
     cells, moves, control = arrays[0], arrays[1], arrays[6]
-    size, slots = control[SIZE], control[SLOTS]
-    count, bound = control[COUNT], control[BOUND]
-    for each in range(control[VISIT], visits.size):
+    size, slots = control[CELL_SIZE], control[SLOT_COUNT]
+    count, bound = control[FIRED_COUNT], control[HAS_BOUND]
+    for each in range(control[NEXT_VISIT], visits.size):
         visited = np.uint64(visits[each] >> np.uint32(8))
         letter = np.uint64(visits[each] & np.uint32(255))
         rule = rule_in(arrays, visited)
-        cell = Cell(cells, np.uint64(np.int64(where[visited]) * size + BEFORE))
+        cell = Cell(cells, np.uint64(np.int64(where[visited]) * size + WORDS_BEFORE))
         state = inside(cell, rule, np.uint64(cells[cell.at]), now - rule.window)
         entry = entry_of(rule, state, letter)
         move = moves[entry]
@@ -106,7 +111,7 @@ def visit(
             control[LACKING_RULE], control[LACKING_STATE] = visited, np.int64(state)
             control[LACKING_LETTER] = letter
             lacking = LACKS_MOVE
-        elif np.int64(moves[entry + U2] & LOW) >= control[WORDS]:
+        elif np.int64(moves[entry + U2] & LOW) >= control[CELL_WORDS]:
             lacking = LACKS_REGISTER
         begins = where[visited] == 0 and move & LOW != 0
         if begins and lacking == 0:
@@ -115,11 +120,11 @@ def visit(
                 lacking = LACKS_CELL
             else:
                 where[visited] = new
-                cell = Cell(cells, np.uint64(new * size + BEFORE))
+                cell = Cell(cells, np.uint64(new * size + WORDS_BEFORE))
                 cells[cell.at - U2] = np.int64(visited) << RULE_SHIFT | key
                 cells[cell.at - U1] = 0
         if lacking != 0:
-            control[VISIT], control[COUNT], control[BOUND] = each, count, bound
+            control[NEXT_VISIT], control[FIRED_COUNT], control[HAS_BOUND] = each, count, bound
             return lacking
         _, last = step_cell(cell, rule, letter, state, now, number, True)
         following = move & LOW
@@ -149,33 +154,33 @@ def visit(
         if following == 0 and where[visited] != 0 and cells[cell.at - U1] == 0:
             _free_cell(cells, np.int64(where[visited]), control, alarms)
             where[visited] = 0
-    control[VISIT] = control[COUNT] = control[BOUND] = 0
-    control[EVENTS] += 1
+    control[NEXT_VISIT] = control[FIRED_COUNT] = control[HAS_BOUND] = 0
+    control[EVENT_COUNT] += 1
     return 2 * count + bound
 
 
 @uncounted
 def _new_cell(cells: Any, control: Any) -> Any:
     """The number of a free cell; 0 if there is no room."""
-    new = control[FREE]
+    new = control[FIRST_FREE]
     if new != 0:
-        control[FREE] = cells[new * control[SIZE] + BEFORE]
+        control[FIRST_FREE] = cells[new * control[CELL_SIZE] + WORDS_BEFORE]
         return new
-    new = control[USED]
-    if (new + 1) * control[SIZE] > cells.size:
+    new = control[FIRST_UNUSED]
+    if (new + 1) * control[CELL_SIZE] > cells.size:
         return np.int64(0)
-    control[USED] = new + 1
+    control[FIRST_UNUSED] = new + 1
     return new
 
 
 @uncounted
 def _free_cell(cells: Any, number: int, control: Any, alarms: Any) -> None:
-    cell = number * control[SIZE] + BEFORE
+    cell = number * control[CELL_SIZE] + WORDS_BEFORE
     if alarms is not None and cells[cell + HEAP_AT] != 0:
-        _put_right(cells, cells[cell + HEAP_AT], FAR, 0, alarms[0], control)
+        _move_alarm(cells, cells[cell + HEAP_AT], FAR, 0, alarms[0], control)
     cells[cell + OWNER_AT] = -1
-    cells[cell] = control[FREE]
-    control[FREE] = number
+    cells[cell] = control[FIRST_FREE]
+    control[FIRST_FREE] = number
 
 
 @uncounted
@@ -186,8 +191,8 @@ def free_expired(arrays: Any, now: int, owners: Any, alarms: Any) -> Any:
     """
     cells, control = arrays[0], arrays[6]
     count = 0
-    for number in range(1, control[USED]):
-        cell = Cell(cells, np.uint64(number * control[SIZE] + BEFORE))
+    for number in range(1, control[FIRST_UNUSED]):
+        cell = Cell(cells, np.uint64(number * control[CELL_SIZE] + WORDS_BEFORE))
         owner = cells[cell.at - U2]
         if owner < 0:
             continue
@@ -212,12 +217,12 @@ def free_cells(where: Any, chosen: Any, cells: Any, control: Any, alarms: Any) -
 
 @uncounted
 def mark_bound(where: Any, cells: Any, control: Any, numbers: Any, is_bound: Any) -> None:
-    """Mark those of the sorted numbers of events that are in a slot of a cell of a key."""
+    """Mark the events, by their sorted numbers, that are in a slot of a cell of a key."""
     for rule in range(where.size):
         if where[rule] == 0:
             continue
-        first = np.int64(where[rule]) * control[SIZE] + BEFORE + 1
-        for slot in range(control[SLOTS]):
+        first = np.int64(where[rule]) * control[CELL_SIZE] + WORDS_BEFORE + 1
+        for slot in range(control[SLOT_COUNT]):
             number = cells[first + slot]
             low, high = 0, numbers.size
             while low < high:
@@ -238,8 +243,8 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
     """
     cells, moves, control = arrays[0], arrays[1], arrays[6]
     heap, earliest, ranks, facts, after = alarms
-    slots, count = control[SLOTS], control[COUNT]
-    while control[SET] > 0 and heap[1, 0] <= limit:
+    slots, count = control[SLOT_COUNT], control[FIRED_COUNT]
+    while control[ALARM_COUNT] > 0 and heap[1, 0] <= limit:
         cell = Cell(cells, np.uint64(heap[1, 2]))
         owner = cells[cell.at - U2]
         number = np.uint64(owner >> RULE_SHIFT)
@@ -247,10 +252,10 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         now = cells[timed + np.uint64(NEXT_DUE)]
         rank = ranks[number] << NUMBER_BITS | cells[timed + np.uint64(LAST_READ)]
         if now != heap[1, 0] or rank != heap[1, 1]:
-            _put_right(cells, 1, now, rank, heap, control)
+            _move_alarm(cells, 1, now, rank, heap, control)
             continue
         if count == fired.shape[1]:
-            control[COUNT] = count
+            control[FIRED_COUNT] = count
             return LACKS_ROOM
         rule, timers = rule_in(arrays, number), timers_of(facts, after, number, timed)
         before = np.uint64(cells[cell.at])
@@ -261,18 +266,18 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         if moves[entry] == UNKNOWN:
             control[LACKING_RULE], control[LACKING_STATE] = number, np.int64(state)
             control[LACKING_LETTER] = letter
-            control[COUNT] = count
+            control[FIRED_COUNT] = count
             return LACKS_MOVE
-        if np.int64(moves[entry + U2] & LOW) >= control[WORDS]:
-            control[COUNT] = count
+        if np.int64(moves[entry + U2] & LOW) >= control[CELL_WORDS]:
+            control[FIRED_COUNT] = count
             return LACKS_REGISTER
         move, last = step_cell(cell, rule, letter, state, now, now, True)
         running = running_in(rule, move & LOW)
         if port >= 0:
-            after_alarm(cell, rule, timers, state, letter, port, running, now, limit)
+            after_alarm(cell, rule, state, timers, running, port, now, limit)
         due = set_timers(cell, timers, np.int64(last >> HALF), running, now)
         cells[timed + np.uint64(NEXT_DUE)] = due
-        _put_right(cells, 1, due, rank, heap, control)
+        _move_alarm(cells, 1, due, rank, heap, control)
         if move >> HALF != 0:
             fired[0, count], fired[1, count] = number, np.int64(move >> HALF)
             for slot in range(slots):
@@ -281,8 +286,8 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
             fired[FIRED + slots + 1, count] = owner & _KEY_BITS
             fired[FIRED + slots + 2, count] = cells[timed + np.uint64(LAST_READ)]
             count += 1
-    control[COUNT] = 0
-    earliest[0] = heap[1, 0] if control[SET] > 0 else FAR
+    control[FIRED_COUNT] = 0
+    earliest[0] = heap[1, 0] if control[ALARM_COUNT] > 0 else FAR
     return count
 
 
@@ -290,24 +295,24 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
 def next_alarm(cells: Any, control: Any, alarms: Any) -> Any:
     """When the first alarm is due that is still set; `FAR` if there is none."""
     heap, _, ranks, facts, _ = alarms
-    while control[SET] > 0:
+    while control[ALARM_COUNT] > 0:
         cell = heap[1, 2]
         rule = cells[cell + OWNER_AT] >> RULE_SHIFT
         due = cells[cell + facts[rule, TIMED] + NEXT_DUE]
         if heap[1, 0] == due:
             return due
         rank = ranks[rule] << NUMBER_BITS | cells[cell + facts[rule, TIMED] + LAST_READ]
-        _put_right(cells, 1, due, rank, heap, control)
+        _move_alarm(cells, 1, due, rank, heap, control)
     return np.int64(FAR)
 
 
 @uncounted
 def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
-    """Set the alarm of every cell, whatever the heap has held before."""
+    """Set the alarms of all cells anew."""
     heap, _, ranks, facts, _ = alarms
-    control[SET] = 0
-    for number in range(1, control[USED]):
-        cell = number * control[SIZE] + BEFORE
+    control[ALARM_COUNT] = 0
+    for number in range(1, control[FIRST_UNUSED]):
+        cell = number * control[CELL_SIZE] + WORDS_BEFORE
         owner = cells[cell + OWNER_AT]
         rule = owner >> RULE_SHIFT
         if owner >= 0 and facts[rule, TIMERS] > 0:
@@ -319,21 +324,21 @@ def set_alarms(cells: Any, control: Any, alarms: Any) -> None:
 
 @uncounted
 def _set_alarm(cells: Any, cell: int, due: int, rank: int, heap: Any, control: Any) -> None:
-    """Have the cell in the heap no later than it is due."""
+    """Set the alarm of a cell, unless the heap has one for it that is due no later."""
     at = cells[cell + HEAP_AT]
     if at == 0:
         if due == FAR:
             return
-        control[SET] += 1
-        at = control[SET]
+        control[ALARM_COUNT] += 1
+        at = control[ALARM_COUNT]
     elif due >= heap[at, 0]:
         return
-    _put_up(cells, at, due, rank, cell, heap)
+    _sift_up(cells, at, due, rank, cell, heap)
 
 
 @uncounted
-def _put_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> None:
-    """Have a cell at a place of the heap, or above it where alarms are due later."""
+def _sift_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> None:
+    """Put the alarm of a cell at a place of the heap, or above it where alarms are due later."""
     while at > 1:
         above = (at + 2) >> 2
         if heap[above, 0] < due or (heap[above, 0] == due and heap[above, 1] < rank):
@@ -346,21 +351,21 @@ def _put_up(cells: Any, at: int, due: int, rank: int, cell: int, heap: Any) -> N
 
 
 @uncounted
-def _put_right(cells: Any, at: int, due: int, rank: int, heap: Any, control: Any) -> None:
-    """Have a cell of the heap, which is due then and not earlier, where it belongs, or nowhere."""
-    count = control[SET]
+def _move_alarm(cells: Any, at: int, due: int, rank: int, heap: Any, control: Any) -> None:
+    """Move the alarm at a place of the heap to a later due time; `FAR` removes it."""
+    count = control[ALARM_COUNT]
     cell = heap[at, 2]
     if due == FAR:
         cells[cell + HEAP_AT] = 0
         due, rank, cell = heap[count, 0], heap[count, 1], heap[count, 2]
         count -= 1
-        control[SET] = count
+        control[ALARM_COUNT] = count
         if at > count:
             return
         above = (at + 2) >> 2
         if at > 1 and (due < heap[above, 0] or (due == heap[above, 0] and rank < heap[above, 1])):
-            # The last alarm may be due before what was above another.
-            _put_up(cells, at, due, rank, cell, heap)
+            # The last alarm of the heap may be due before the one above this place.
+            _sift_up(cells, at, due, rank, cell, heap)
             return
     while True:
         below = 4 * at - 2

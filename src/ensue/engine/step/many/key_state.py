@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import QuickWindow, TabledFilter
+from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.machine_tables import ORIGIN, OrderedState
@@ -69,7 +69,7 @@ class KeyState:
         self._latest: tuple[str, Sequence[int], Sequence[int]] | None = None
 
     def keep(self, number: int, event: Event) -> None:
-        """Keep an event that came from elsewhere: of some, only the id is known."""
+        """Keep an event of an instance, in place of one of which only the id is known."""
         known = self.events.get(number)
         if known is None or known.type == "":
             self.events[number] = event
@@ -113,7 +113,7 @@ class KeyState:
         self._latest = trigger, rules, actions
 
     def settle_counts(self, count_of: Callable[[int], int]) -> None:
-        """Count the latest firings, which so far are only noted."""
+        """Count the latest firings, which so far are only numbered."""
         if self._latest is not None:
             trigger, rules, actions = self._latest
             self._latest = None
@@ -137,7 +137,7 @@ class KeyState:
         }
 
 
-CellRunner = TabledFilter | QuickWindow | EclRunner
+CellRunner = TabledFilter | GeneratedWindow | EclRunner
 
 
 class Exchange:
@@ -164,7 +164,7 @@ class Exchange:
     def take_in(self, instance: CellRunner, state: KeyState) -> None:
         """Give the rule a cell in which it stands as its instance does, unless at its start."""
         cells = self._cells
-        if isinstance(instance, QuickWindow):
+        if isinstance(instance, GeneratedWindow):
             at, times = cells.tables.number_of_starts(self._shape, instance.active)
         else:
             at, times = cells.tables.number_of(self._shape, instance.row.active), []
@@ -177,10 +177,10 @@ class Exchange:
         words[0], words[first : first + len(times)] = at, times
         if not isinstance(instance, EclRunner):
             facts = instance.facts
-            for place, noted in enumerate(instance.places[: facts.place_count]):
-                if noted is None or not instance.is_active(facts.bound_states[place]):
+            for place, numbered in enumerate(instance.bound()[: facts.place_count]):
+                if numbered is None or not instance.is_active(facts.bound_states[place]):
                     continue
-                number, what = noted
+                number, what = numbered
                 if isinstance(what, int):
                     words[1 + place] = what
                 else:
@@ -209,7 +209,7 @@ class Exchange:
         words = self._cells.of(cell) if cell else [0]
         at = self._cells.tables.state_of(self._shape, words[0])
         if isinstance(at, OrderedState):
-            assert isinstance(instance, QuickWindow)
+            assert isinstance(instance, GeneratedWindow)
             first = self._cells.tables.fixed_width(self._shape)
             instance.active = {
                 each: NOW if register == ORIGIN else words[first + register]
@@ -235,9 +235,9 @@ class Exchange:
         for place, what in held.items():
             if facts.ports[place] in clocks:
                 # A firing has no number of its own: those of a port are told apart by their times.
-                instance.places[place] = (fired.index(what), what)
+                instance.bind(place, (fired.index(what), what))
             else:
-                instance.places[place] = (what, state.events[what])
+                instance.bind(place, (what, state.events[what]))
 
     def _take_out_timers(self, instance: CellRunner, words: list[int]) -> None:
         timers, timed = self._table.timers, self._timed_at

@@ -18,7 +18,8 @@ from itertools import groupby
 from operator import attrgetter, itemgetter
 
 from ensue.engine.core.effects import Emitted, PushedOutput, Sent
-from ensue.engine.core.instances.emitting import compile_for_cells, recipe_for
+from ensue.engine.core.instances.emitting import compile_for_cells
+from ensue.engine.core.instances.recipes import recipe_for
 from ensue.engine.outputs import TIMER
 from ensue.engine.step.many.cells import StepTables
 from ensue.engine.step.many.kernels import FIRED

@@ -24,10 +24,16 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import cast, get_args
 
+from ensue.engine.core.instances.keys import fast_key, whole_key
 from ensue.engine.core.instances.rows import SharedTables
-from ensue.engine.core.instances.rules import Rule, Runner, SavedForm, fast_key, whole_key
-from ensue.engine.core.saved_machines import from_plain, to_plain
-from ensue.engine.core.saved_rules import damaged, restore_rule, save_rule
+from ensue.engine.core.instances.rules import Rule, Runner, SavedForm
+from ensue.engine.core.saved_rules import (
+    damaged,
+    restore_machine,
+    restore_rule,
+    save_machine,
+    save_rule,
+)
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Key, Ports, Reading, key_of
@@ -243,7 +249,7 @@ class Home:
             for releases, number, _, each in self._arrived
         ]
         return SavedHome(
-            machine=None if tables.machine is None else to_plain(tables.machine),
+            machine=None if tables.machine is None else save_machine(tables.machine),
             rule=rule,
             gates=gates,
             fired=[state.fired for state in self._keys.values()],
@@ -255,7 +261,7 @@ class Home:
     def restore(self, saved: SavedHome) -> None:
         """Raises `SnapshotError` if it is of another rule, or damaged."""
         rule = self.rule.correlation
-        machine = None if saved.machine is None else from_plain(saved.machine, rule)
+        machine = None if saved.machine is None else restore_machine(saved.machine, rule)
         if saved.rule.form not in get_args(Form) or (machine is None) != (
             saved.rule.form == "memory"
         ):

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from ensue.engine.core.saved_machines import PlainMachine
 from ensue.engine.core.saved_rules import SavedRule
 from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.federation.placement.parcels import CarriedReading, Parcel, Reset
 from ensue.federation.placement.places import Place, Since
+from ensue.machine.records import MachineRecord
 
 FORMAT = "ensue-site"
 VERSION = 1
@@ -70,7 +70,7 @@ class SavedArrived(msgspec.Struct, array_like=True, frozen=True):
 class SavedHome(msgspec.Struct, frozen=True):
     """`gates` and `fired` are of the keys of `rule`, in its order."""
 
-    machine: PlainMachine | None
+    machine: MachineRecord | None
     rule: SavedRule
     gates: list[SavedGate | None]
     fired: list[tuple[int, int]]

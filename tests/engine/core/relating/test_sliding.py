@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import ensue
 from ensue.engine.core.relating.form import AskedAggregate
-from ensue.engine.core.relating.running import WantedAggregate, running
+from ensue.engine.core.relating.sliding import WantedAggregate, sliding_aggregate
 from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.scopes import MISSING
@@ -52,7 +52,7 @@ def test_an_aggregate_that_goes_along_is_that_of_the_whole_stretch(
     name: str, kind: str, data: st.DataObject
 ) -> None:
     values = data.draw(st.lists(VALUES[kind] | st.sampled_from([None, *ODD]), max_size=12))
-    found = running(WantedAggregate(AskedAggregate(name, "f", ("v",), kind), ("v",)))
+    found = sliding_aggregate(WantedAggregate(AskedAggregate(name, "f", ("v",), kind), ("v",)))
     start = cut = 0
     for end, value in enumerate(values, 1):
         found.push(Event(f"e{end}", "s", "F", end, {"v": value}, {}))
@@ -76,7 +76,9 @@ def test_an_aggregate_that_goes_along_is_that_of_the_whole_stretch(
 
 
 def test_an_extension_of_the_same_name_goes_first() -> None:
-    found = running(WantedAggregate(AskedAggregate("SUM", "f", ("v",), "integer"), ("v",)))
+    found = sliding_aggregate(
+        WantedAggregate(AskedAggregate("SUM", "f", ("v",), "integer"), ("v",))
+    )
     found.push(Event("1", "s", "F", 0, {"v": 3}, {}))
     found.push(Event("2", "s", "F", 0, {"v": 4}, {"v": "text"}))
     assert isinstance(found.result(), FaultError)

@@ -1,12 +1,12 @@
-"""The tests of a type put to its events, as text: lines that set a bit for each that holds.
+"""The predicates of a type as lines of Python, which set a bit for each predicate that holds.
 
-In come predicates, each with its bit; out go lines of Python over variables that hold attributes. A
-predicate by itself is an expression (`predicates`). Many over one attribute are one look-up: those
-of the form `v = 1` in a table by value, those of the form `v > 1` by a bisection of their sorted
-constants. What can only hold where an attribute has a certain value is asked only there. Many of
-any other form are one look-up too, in the index of subscriptions (`ensue.lang.matching`): ranges on
-both sides, prefixes, lists and their combinations are found without asking each. What asks for a
-history or an ontology stays outside: the run answers it. For values that are not of their declared
+In come predicates, each with its bit; out go lines over variables that hold attributes. A single
+predicate is an expression (`predicates`). Many predicates over one attribute are one look-up: of
+the form `v = 1` in a table by value, of the form `v > 1` by a bisection of their sorted constants.
+A predicate that can only hold where an attribute has a certain value is asked only there. Many
+predicates of any other form are one look-up in the index of subscriptions (`ensue.lang.matching`),
+which finds ranges, prefixes, lists and their combinations. Predicates that ask a history or an
+ontology are not in that index: the run answers them. For values that are not of their declared
 types, `holds` is asked, which knows all of CESQL.
 """
 
@@ -38,17 +38,17 @@ from ensue.lang.expressions.tree import BoundTerm, ConceptTerm, TemporalTerm
 
 MANY_EVALUATED = 3
 MANY = {"evaluated": MANY_EVALUATED, "pattern": 25, "plain": 1_000}
-"""From how many predicates on the index is quicker than a line for each: a look-up takes some 9 us,
+"""The fewest predicates for which the index is quicker than a line each: a look-up takes some 9 us,
 an evaluation 10 to 25, a pattern 0.5 to 1, and a comparison of Python less than a tenth."""
 FEWEST_TOGETHER = 3
-"""From how many predicates over one attribute on a look-up is quicker than asking each."""
+"""The fewest predicates over one attribute for which a look-up is quicker than asking each."""
 
 TestBits = dict[Expression, int]
 """Predicates with their bits."""
 
 
-class TestLines:
-    """`reads` are the attributes whose variables the lines need.
+class PredicateLines:
+    """Writes the lines of one type; `reads` are the attributes whose variables the lines need.
 
     Of the variables of `trusted` attributes it is known already that they hold a value of the
     declared type, which is finite, or None: these are not asked for their types again.
@@ -163,7 +163,7 @@ class TestLines:
     def _only_where(self, name: str, by_value: Mapping[Any, TestBits]) -> list[str]:
         """Predicates that hold only where `name` has a value, by that value."""
         inner = {
-            value: TestLines(self._attributes, Constants({"holds": holds}), self._trusted)
+            value: PredicateLines(self._attributes, Constants({"holds": holds}), self._trusted)
             for value in by_value
         }
         texts = {value: inner[value]._each(asked) for value, asked in by_value.items()}
@@ -186,7 +186,7 @@ class TestLines:
     def _bisected(
         self, name: str, bounds: Sequence[tuple[BoundTest, Expression, int]]
     ) -> list[str]:
-        """Predicates of the form `name > value`, with any sign but those of equality."""
+        """Predicates of the form `name > value`, or with `>=`, `<` or `<=`."""
         lines: list[str] = []
         # `v > 5` and its opposite count the constants below a value, `v >= 5` the value itself too.
         for steps_past, function in ((False, "bisect_left"), (True, "bisect_right")):

@@ -1,15 +1,15 @@
-"""The stretch of one port, and aggregates that go along with it.
+"""The stretch of one port, and aggregates over a stretch that slides with a window.
 
-A stretch takes in events at its end and loses the first (`PortStretch`); one without a window loses
-none, and holds only the first event for each place and the last (`LastingStretch`, whose aggregates
-are `tallies`).
+A stretch gets events at its end, and in a window loses events at its start (`PortStretch`). Without
+a window it loses none, and holds only the first event for each place and the last event
+(`LastingStretch`, whose aggregates are `tallies`).
 
-Aggregates of a stretch get its events in order, and how many of them have left; out goes what the
-aggregate is now, or the fault that it has. Each event costs amortised constant time: sums are kept
-as whole numbers, reals in units of the smallest one, so that taking away undoes adding exactly;
-minima and maxima are queues in which no value stands behind one that outlives and beats it; and
-`distinct` counts each value. A stretch with a value that is of another kind than declared, or no
-finite number, is computed as a whole, by the definition in `lang.expressions.aggregates`.
+A sliding aggregate is told of each event that comes in or leaves; out goes its value, or the fault
+that it has. Each event costs amortised constant time: sums are kept as whole numbers, reals in
+units of the smallest one, so that a subtraction undoes an addition exactly; minima and maxima are
+monotonic queues; and `distinct` counts each value. A stretch with a value that is of another kind
+than declared, or no finite number, is computed as a whole, by the definition in
+`lang.expressions.aggregates`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ _number = itemgetter(0)
 
 
 class WantedAggregate:
-    """What all keys share of one aggregate; `is_odd` is asked of values of the declared class."""
+    """The facts of one aggregate that all keys share.
+
+    `is_odd` says of a value of the declared class whether it is out of what its kind holds.
+    """
 
     __slots__ = ("asked", "is_odd", "kind", "name", "path")
 
@@ -68,7 +71,7 @@ class WantedAggregate:
         self.name = plain_name(path)
 
 
-class RunningAggregate:
+class SlidingAggregate:
     """One aggregate over one stretch, with a value of each event, `MISSING` for a null.
 
     The values stand as the events do in the list of the stretch; in the places of events that have
@@ -137,7 +140,7 @@ class RunningAggregate:
         raise NotImplementedError
 
 
-class RunningCount(RunningAggregate):
+class SlidingCount(SlidingAggregate):
     """`count`: how many events there are."""
 
     __slots__ = ("_count",)
@@ -158,7 +161,7 @@ class RunningCount(RunningAggregate):
         return self._count
 
 
-class RunningSum(RunningAggregate):
+class SlidingSum(SlidingAggregate):
     """`sum` or `avg`, of integers or, in exact units, of reals."""
 
     __slots__ = ("_total",)
@@ -186,7 +189,7 @@ class RunningSum(RunningAggregate):
         return total if function == "SUM" else total / self._present
 
 
-class RunningExtreme(RunningAggregate):
+class SlidingExtreme(SlidingAggregate):
     """`min` or `max`; of equal values the first, as they may be two zeros."""
 
     __slots__ = ("_best", "_is_max")
@@ -218,7 +221,7 @@ class RunningExtreme(RunningAggregate):
         return self._best[0]
 
 
-class RunningDistinct(RunningAggregate):
+class SlidingDistinct(SlidingAggregate):
     """`distinct`: how many different values there are."""
 
     __slots__ = ("_counts",)
@@ -241,7 +244,7 @@ class RunningDistinct(RunningAggregate):
         return len(self._counts)
 
 
-class RunningEnd(RunningAggregate):
+class SlidingEnd(SlidingAggregate):
     """`first` or `last` of the values that are there."""
 
     __slots__ = ("_there",)
@@ -260,15 +263,15 @@ class RunningEnd(RunningAggregate):
         return self._there[0 if self._wanted.asked.function == "FIRST" else -1]
 
 
-_KINDS: Mapping[str, Callable[[WantedAggregate], RunningAggregate]] = {
-    "AVG": RunningSum,
-    "COUNT": RunningCount,
-    "DISTINCT": RunningDistinct,
-    "FIRST": RunningEnd,
-    "LAST": RunningEnd,
-    "MAX": RunningExtreme,
-    "MIN": RunningExtreme,
-    "SUM": RunningSum,
+_KINDS: Mapping[str, Callable[[WantedAggregate], SlidingAggregate]] = {
+    "AVG": SlidingSum,
+    "COUNT": SlidingCount,
+    "DISTINCT": SlidingDistinct,
+    "FIRST": SlidingEnd,
+    "LAST": SlidingEnd,
+    "MAX": SlidingExtreme,
+    "MIN": SlidingExtreme,
+    "SUM": SlidingSum,
 }
 
 
@@ -279,17 +282,17 @@ def _is_odd(value: Any, wanted: WantedAggregate) -> bool:
     return wanted.is_odd is not None and wanted.is_odd(value)
 
 
-def running(wanted: WantedAggregate) -> RunningAggregate:
+def sliding_aggregate(wanted: WantedAggregate) -> SlidingAggregate:
     """The aggregate over no events yet."""
     return _KINDS[wanted.asked.function](wanted)
 
 
 class PortStretch:
-    """The events of one port in its stretch: those of `events` from `start` on, if any are left."""
+    """The events of one port in its stretch: `events` from the place `start` on."""
 
     __slots__ = ("events", "runs", "start")
 
-    def __init__(self, runs: list[RunningAggregate]) -> None:
+    def __init__(self, runs: list[SlidingAggregate]) -> None:
         self.events: list[Linked] = []
         self.runs = runs
         self.start = 0
@@ -308,8 +311,7 @@ class PortStretch:
             for each in self.runs:
                 each.clear()
 
-    def _leave(self) -> None:
-        """Let the first event go."""
+    def _drop_first(self) -> None:
         for each in self.runs:
             each.pop(self.start)
         self.start += 1
@@ -322,14 +324,14 @@ class PortStretch:
 
     def drop_before_time(self, edge: int) -> None:
         while self.events and self.events[self.start][1].time < edge:
-            self._leave()
+            self._drop_first()
 
     def drop_before(self, number: int) -> None:
         while self.events and self.events[self.start][0] < number:
-            self._leave()
+            self._drop_first()
 
-    def look_from(self, begin: int) -> None:
-        """A later place of the port looks for its first event from a number on."""
+    def add_begin(self, begin: int) -> None:
+        """A later place of the port begins at a number: it binds the first event from there on."""
 
     def first_from(self, number: int) -> int:
         """The number of the first event from a number on."""
@@ -343,7 +345,7 @@ class PortStretch:
 class LastingStretch(PortStretch):
     """The events of a port in a stretch that loses none: the first for each place, and the last.
 
-    `begins` says from where on later places of the port look for their first event.
+    `begins` are the numbers at which later places of the port begin.
     """
 
     __slots__ = ("begins", "count", "tallies")
@@ -367,7 +369,7 @@ class LastingStretch(PortStretch):
         else:
             events[-1] = linked
 
-    def look_from(self, begin: int) -> None:
+    def add_begin(self, begin: int) -> None:
         if begin not in self.begins:
             self.begins.append(begin)
 

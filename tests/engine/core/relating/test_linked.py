@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ensue
-from ensue.engine.core.relating.linked import LinkedFacts
+from ensue.engine.core.relating.linked import ChainFacts
 from ensue.engine.step import StepStream
 from ensue.events.event import Event
 from tests.oracle.values.agreement import difference
@@ -23,9 +23,9 @@ def run_of(said: str, cases: str = "case true: push c;") -> ensue.Run:
     return ensue.parse(TYPES + text).start("step")
 
 
-def facts(run: ensue.Run) -> LinkedFacts | None:
+def facts(run: ensue.Run) -> ChainFacts | None:
     assert isinstance(run._engine, StepStream)
-    return run._engine.rules[0].linked
+    return run._engine.rules[0].chains
 
 
 def pushed(run: ensue.Run, types: str) -> list[dict[str, str]]:
