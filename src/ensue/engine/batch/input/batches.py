@@ -65,10 +65,6 @@ class Batch(ABC):
     def type_codes(self) -> npt.NDArray[np.int32]:
         """The place of each row's type among the declared types, -1 if it is none of them."""
 
-    @cached_property
-    @abstractmethod
-    def ids(self) -> pa.Array: ...
-
     @abstractmethod
     def _column(self, parts: Parts) -> Column: ...
 
@@ -207,10 +203,6 @@ class TableBatch(Batch):
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:
         return self._type_codes
-
-    @cached_property
-    def ids(self) -> pa.Array:
-        return self._context("id")
 
     @cached_property
     def _present_types(self) -> list[str]:

@@ -54,17 +54,6 @@ class Column:
     def missing_mask(self) -> Mask:
         return np.zeros(len(self), np.bool_) if self.missing is None else self.missing
 
-    def value(self, row: int) -> Any:
-        """The value in a row as Python has it, or `MISSING`."""
-        if self.missing is not None and self.missing[row]:
-            return MISSING
-        if self.kind == "string":
-            return self.values[row].as_py()
-        if self.kind == "object":
-            return self.values[row]
-        plain = self.values[row].item()
-        return datetime_of(plain) if self.kind == "timestamp" else plain
-
     def to_list(self) -> list[Any]:
         if self.kind == "string":
             values = self.values.to_pylist()

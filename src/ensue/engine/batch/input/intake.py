@@ -58,10 +58,6 @@ class EventBatch(Batch):
         found = (places.get(event.type, -1) for event in self._events)
         return np.fromiter(found, np.int32, len(self._events))
 
-    @cached_property
-    def ids(self) -> pa.Array:
-        return pa.array([event.id for event in self._events], pa.string())
-
     def _column(self, parts: Parts) -> Column:
         return column_of([EventScope(event).lookup(parts) for event in self._events])
 
@@ -83,10 +79,6 @@ class AlarmBatch(Batch):
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:
         return np.full(len(self), -1, np.int32)
-
-    @cached_property
-    def ids(self) -> pa.Array:
-        return pa.nulls(len(self), pa.string())
 
     def _column(self, parts: Parts) -> Column:
         if is_time(parts):

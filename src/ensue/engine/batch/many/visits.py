@@ -284,7 +284,7 @@ class VisitedCells:
             self._mend(lacking, room)
         if self.tables.has_timers:
             fired = self._advance(int(times[rows.stop - 1]), room, fired)
-        self._adapt(len(order), fired, self.tables.moves_made - made)
+        self._adapt(rows.stop - rows.start, fired, self.tables.moves_made - made)
         return self._in_order(room, fired, times[rows], rows.start)
 
     def _advance(self, clock: int, room: FiringRoom, fired: int) -> int:
@@ -375,8 +375,8 @@ def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:
 
 
 def by_key(keys: Numbers, count: int) -> Rows:
-    """The rows in the order of their keys, rows of one key in their own."""
+    """The rows in the order of their keys; rows of one key keep their order."""
     if count > 4 * len(keys):
         return np.argsort(keys, kind="stable")
-    order, _ = row_lists.rows_by_key(keys, count)
+    order, _ = row_lists.rows_by_code(keys, count)
     return np.asarray(order, np.int64)
