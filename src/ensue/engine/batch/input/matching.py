@@ -202,16 +202,15 @@ class Matcher:
         return Matches(found.rows, bits, found.keys, found.without_key)
 
 
-def gathered(
-    matcher: Matcher, keys_of: Keys, segments: Sequence[Segment], nowhere: npt.NDArray[np.int64]
-) -> tuple[Gathered, int]:
-    """All that is read of some segments, in the order of the stream, and how much has no key."""
+def gathered(matcher: Matcher, keys_of: Keys, segments: Sequence[Segment]) -> tuple[Gathered, int]:
+    """The rows that are read of segments, in the order of the stream; how many have no key."""
     found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
     missing = sum(matches.without_key for _, matches in found)
     found = [(segment, matches) for segment, matches in found if matches.rows.size]
     if not found:
         none = np.empty(0, np.int64)
         no_keys = np.empty(0, np.int32)
+        nowhere = np.empty((0, 1), np.int64)
         return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
     rows = _concatenated([matches.rows for _, matches in found])
     bits = _concatenated([matches.bits for _, matches in found])

@@ -207,7 +207,7 @@ class Remembered:
         here = np.flatnonzero(np.bincount(home))
         return [(self.parts[n], np.flatnonzero(home == n)) for n in here.tolist()]
 
-    def take_back(self) -> None:
+    def remove_last(self) -> None:
         """Forget the readings that were added last."""
         last = self.parts.pop()
         self.recent_rows -= self.next - last.first

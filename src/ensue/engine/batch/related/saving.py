@@ -18,6 +18,7 @@ from ensue.engine.batch.input.intake import EventBatch
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.output.remembered import ID
 from ensue.engine.batch.related.correlation import RelatedCorrelation
+from ensue.engine.batch.related.latest_matches import ReadEvents
 from ensue.engine.batch.single.by_event import SavedEvents
 from ensue.engine.core.instances.rules import whole_key
 from ensue.engine.core.numbering import Numbers
@@ -52,7 +53,7 @@ def encode_related(running: RelatedCorrelation) -> bytes:
 
 def _saved(running: RelatedCorrelation) -> SavedEvents:
     keys, rows = running.live()
-    letters, times = running.facts_of(rows)
+    letters, times = running.letters_and_times(rows)
     events = _events(running, rows, times.tolist())
     read: dict[int, list[tuple[int, list[str], SavedEvent | None]]] = {}
     ports: dict[int, list[str]] = {}
@@ -163,17 +164,19 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
         if extra.outputs_at is not None and extra.outputs_at == latest:
             counted |= {(0, key, id_): number for id_, number in extra.outputs_made.items()}
     running.maker.recall(latest if counted else None, counted)
-    running.recall_reads(last_read)
+    running.restore_last(last_read)
     number = running.remembered.next
     if events:
         batch = EventBatch(events, running.types)
         running.remembered.add([batch], np.arange(len(events)), None)
     try:
-        running.take_up(
-            np.array(read_under, np.int64),
-            np.array(letters, np.uint64),
-            np.array(times, np.int64),
-            number,
+        running.replay(
+            ReadEvents(
+                np.array(letters, np.uint64),
+                np.array(times, np.int64),
+                np.array(read_under, np.int32),
+                number,
+            ),
             tallies,
         )
     except ValueError:

@@ -93,7 +93,7 @@ class ColumnCorrelation:
 
     def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
-        found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
+        found, missing = gathered(self._matcher, self.keys, segments)
         if missing:
             self._counts.without_key[self.name] += missing
         if not found.rows.size:
