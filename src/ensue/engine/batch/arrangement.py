@@ -9,12 +9,12 @@ it had there.
 
 from __future__ import annotations
 
-from ensue.engine.batch.many.group import BatchGroup, GroupMember
+from ensue.engine.batch.many.group import BatchGroup
 from ensue.engine.batch.paths import Path, path_alone
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.batch.snapshots import decode_correlation, encode_correlation
+from ensue.engine.batch.snapshots import RunningRule, decode_correlation, encode_correlation
 from ensue.engine.core.relating.form import ChainForm, form_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
@@ -22,8 +22,6 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import Machine
 from ensue.machine.prepared import brought_plan
-
-RunningRule = ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember
 
 
 class Arrangement:

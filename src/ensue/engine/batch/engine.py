@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.arrangement import RunningRule
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.intake import CheckedRows, EventBatch, Intake
 from ensue.engine.batch.many.group import BatchGroup, GroupMember
@@ -34,6 +33,7 @@ from ensue.engine.batch.snapshots import (
     FORMAT,
     VERSION,
     EngineState,
+    RunningRule,
     decode_correlation,
     decode_engine,
     encode_correlation,

@@ -356,7 +356,7 @@ class Keys:
         return None
 
     def restore(self, column: pa.Array) -> Numbers:
-        """Take in the keys of a snapshot; returns their numbers."""
+        """Take in the keys of a snapshot, all texts or all integers; returns their numbers."""
         is_integer = pa.types.is_integer(column.type)
         wanted = IntegerNumbers if is_integer else TextNumbers
         if self._others is None and self._table is None:
@@ -365,10 +365,27 @@ class Keys:
             return self._table.number(np.array(column.to_numpy()))
         if isinstance(self._table, TextNumbers) and not is_integer:
             return self._table.number(column.cast(pa.string()))
-        return self.restore_general([(key_value(value),) for value in column.to_pylist()])
+        return self._restore_general([(key_value(value),) for value in column.to_pylist()])
 
-    def restore_general(self, keys: Sequence[Key]) -> Numbers:
+    def restore_keys(self, keys: Sequence[Key]) -> Numbers:
+        """Take in any keys of a snapshot; returns their numbers."""
+        if not keys:
+            return np.empty(0, np.int32)
+        column = plain_column(keys)
+        return self._restore_general(keys) if column is None else self.restore(column)
+
+    def _restore_general(self, keys: Sequence[Key]) -> Numbers:
         self._become_general()
         assert self._others is not None
         known = self._others
         return np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
+
+
+def plain_column(keys: Sequence[Key]) -> pa.Array | None:
+    """Keys as one Arrow column, if each of them is one text, or each is one integer."""
+    if any(len(key) != 1 for key in keys):
+        return None
+    column = column_of([value for ((_, value),) in keys])
+    if column.kind not in ("string", "integer"):
+        return None
+    return column.values if column.kind == "string" else pa.array(column.values)

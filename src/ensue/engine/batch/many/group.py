@@ -98,19 +98,6 @@ class GroupMember:
         if visited.latest is not None:
             visited.cells.drop_expired(self.number, visited.latest)
 
-    @property
-    def has_room(self) -> bool:
-        """Whether its group can hold the keys that there are by now."""
-        return self.group.visited.has_room
-
-    def moments_of(self, readings: Rows) -> Instants:
-        """When firings of timers came, which a snapshot has as readings."""
-        return self.group.moments_of(readings)
-
-    def readings_of(self, moments: Instants) -> Rows:
-        """Firings of timers as readings, as a snapshot has them."""
-        return self.group.readings_of(moments)
-
 
 class BatchGroup:
     """Rules of one company, in the order of the library; `numbers` has their places there."""
@@ -167,6 +154,7 @@ class BatchGroup:
 
     @property
     def has_room(self) -> bool:
+        """Whether there is room for a cell of each rule and key."""
         return self.visited.has_room
 
     @property

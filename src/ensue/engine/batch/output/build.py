@@ -91,20 +91,7 @@ class OutputMaker:
         self._types = types
         self._remembered = remembered
         self._key_places = key_places
-        self._counts = TriggerCounts()
-
-    @property
-    def counted_at(self) -> int | None:
-        return self._counts.at
-
-    @property
-    def counted(self) -> Mapping[Counted, int]:
-        """How many outputs a trigger had at the last moment at which there were any."""
-        return self._counts.counted
-
-    def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
-        """Take in counts of a snapshot."""
-        self._counts.recall(at, counted)
+        self.counts = TriggerCounts()
 
     def make(self, firings: Firings, read: Readings) -> Made:
         """The outputs of firings. No array of the firings is kept."""
@@ -159,7 +146,7 @@ class OutputMaker:
         else:
             alarms = read.numbers[at] == 0
             triggers, trigger_of = self._triggers(read.numbers, at)
-        numbers = self._counts.number(
+        numbers = self.counts.number(
             at, rules, times, keys, triggers, trigger_of, read.last, alarms
         )
         of = np.zeros(len(at), np.int64) if rules is None else rules
@@ -297,6 +284,7 @@ class TriggerCounts:
 
     @property
     def counted(self) -> dict[Counted, int]:
+        """How many outputs each trigger had at the moment `at`."""
         for rules, keys, ids, numbers in self._waiting:
             for rule, key, id_, number in zip(
                 rules.tolist(), keys.tolist(), ids.to_pylist(), numbers.tolist(), strict=True
@@ -306,7 +294,12 @@ class TriggerCounts:
         self._waiting = []
         return self._counted
 
-    def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
+    def still_counted(self, clock: int | None) -> dict[Counted, int]:
+        """The counts that a snapshot needs: none once the clock has left their moment."""
+        is_over = self.at is None or (clock is not None and self.at < clock)
+        return {} if is_over else self.counted
+
+    def restore(self, at: int | None, counted: Mapping[Counted, int]) -> None:
         """Take in counts of a snapshot. Counts of a moment before the last one are dropped."""
         if at is not None and (self.at is None or at >= self.at):
             self._begin(at)
