@@ -214,7 +214,7 @@ def restore_from_step(
 ) -> None:
     """Put a fresh engine of the same library into the state that the step engine has saved."""
     names = {rule.name for rule in saved.rules}
-    engine.go_on(clock, states_from_step(engine, library, saved, clock, names))
+    engine.restore_states(clock, states_from_step(engine, library, saved, clock, names))
 
 
 def states_from_step(

@@ -24,10 +24,10 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.many.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.visits import GroupTables, TimedFirings, VisitedCells
 from ensue.engine.batch.output.build import OutputMaker
-from ensue.engine.batch.output.columns import Made, MadeInTurn
+from ensue.engine.batch.output.columns import PartedOutputs, SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Roots
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
 from ensue.engine.core.cells import RuleCells
@@ -80,7 +80,7 @@ class GroupMember:
         return self.group.maker
 
     @property
-    def remembered(self) -> Remembered:
+    def remembered(self) -> RememberedReadings:
         return self.group.remembered
 
     @property
@@ -120,7 +120,7 @@ class BatchGroup:
         self._types = types
         self._counts = counts
         names = [part for each in correlations for part in names_of_bound_events(each)]
-        self.remembered = Remembered(names, company.keeps_events)
+        self.remembered = RememberedReadings(names, company.keeps_events)
         self._row_lists = RowLists(types)
         lists = [
             [self._row_lists.number(port) for port in event_ports(each)] for each in correlations
@@ -170,7 +170,7 @@ class BatchGroup:
         """When the first timer of any member is due."""
         return self.visited.cells.next_due() if self.has_timers else None
 
-    def read(self, segment: Segment, clock: int | None) -> tuple[MadeInTurn, Roots | None, int]:
+    def read(self, segment: Segment, clock: int | None) -> tuple[PartedOutputs, Roots | None, int]:
         """The outputs of all members, their roots, and how many rows were read.
 
         Without timers there are no roots: each output says itself which row it comes from.
@@ -182,7 +182,7 @@ class BatchGroup:
         if len(batch):
             self.remembered.add_all(batch)
         without = np.zeros(len(self.numbers), np.int64)
-        made: list[Made] = []
+        made: list[SourceOutputs] = []
         roots: list[Roots] = []
         walk = self.visited.read(lists, keys, batch.times, self.keys.count, first, without, clock)
         for firings, end in walk if self.has_timers else in_larger_parts(walk):
@@ -200,7 +200,7 @@ class BatchGroup:
         for member in self.members.values():
             if without[member.number]:
                 self._counts.without_key[member.name] += int(without[member.number])
-        return MadeInTurn(made), Roots.joined(roots) if self.has_timers else None, end
+        return PartedOutputs(made), Roots.joined(roots) if self.has_timers else None, end
 
     def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
         """The key of each row that any rule reads."""
@@ -217,7 +217,9 @@ class BatchGroup:
             keys[rows] = self.keys.number(columns, rows)
         return keys
 
-    def _make_timed(self, fired: TimedFirings, first: int, latest: int) -> tuple[Made, Roots]:
+    def _make_timed(
+        self, fired: TimedFirings, first: int, latest: int
+    ) -> tuple[SourceOutputs, Roots]:
         """The outputs of events and alarms, and what each comes from."""
         at, heads = _readings_of(fired)
         rows = fired.at[heads]

@@ -1,10 +1,9 @@
 """Makes the outputs of correlations over one batch.
 
-In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
-from. Outputs are equal to those of `ensue.engine.outputs` byte for byte, but are made in columns,
-statement by statement: one loop writes a text of all outputs of a statement, of however many rules.
-
-The module is long because all columns of an output come from the same firings, in the same order.
+In come firings; out go `SourceOutputs`: the outputs in their order, each with the reading that it
+came from. Outputs are equal to those of `ensue.engine.outputs` byte for byte, but are made in
+columns, a bundle for each statement: one loop writes a text of all outputs of a bundle, of however
+many rules.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from ensue.engine.batch.input.column import (
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
+from ensue.engine.batch.output.columns import ColumnBundle, EventBundle, SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
-from ensue.engine.batch.output.remembered import BoundPorts, Bundle, Remembered, bundles_of
+from ensue.engine.batch.output.remembered import BoundPorts, Bundle, RememberedReadings, bundles_of
 from ensue.engine.core.effects import Emitted, Sent
 from ensue.engine.core.numbering import Numbers, Rows
 from ensue.engine.outputs import TIMER
@@ -50,8 +49,8 @@ _BESIDE_TEXTS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class _PutOut:
-    """Outputs in their order, as columns: correlation, time, key, trigger, number at it."""
+class _Origins:
+    """Where outputs come from, as columns; `numbers` counts the outputs of one trigger."""
 
     rules: Rows
     times: npt.NDArray[np.int64]
@@ -60,15 +59,15 @@ class _PutOut:
     trigger_of: Rows
     numbers: Rows
 
-    def at(self, places: Rows) -> _PutOut:
-        """The outputs at these places."""
-        return _PutOut(
-            self.rules[places],
-            self.times[places],
-            self.keys[places],
+    def taken(self, ranks: Rows) -> _Origins:
+        """The origins of the outputs with these places among all outputs."""
+        return _Origins(
+            self.rules[ranks],
+            self.times[ranks],
+            self.keys[ranks],
             self.triggers,
-            self.trigger_of[places],
-            self.numbers[places],
+            self.trigger_of[ranks],
+            self.numbers[ranks],
         )
 
 
@@ -81,7 +80,7 @@ class OutputMaker:
         bind_first: bool,
         keys: Keys,
         types: TypeSystem,
-        remembered: Remembered,
+        remembered: RememberedReadings,
         key_places: Mapping[str, int],
     ) -> None:
         self._names = Texts.of(pa.array(names, pa.string()))
@@ -93,8 +92,8 @@ class OutputMaker:
         self._key_places = key_places
         self.counts = TriggerCounts()
 
-    def make(self, firings: Firings, read: Readings) -> Made:
-        """The outputs of firings. No array of the firings is kept."""
+    def make(self, firings: Firings, read: Readings) -> SourceOutputs:
+        """The outputs of firings, whose arrays may be written over afterwards."""
         occurring = np.flatnonzero(np.bincount(firings.actions, minlength=1)).tolist()
         sizes_of = np.array([len(action) for action in firings.table], np.int64)
         if all(sizes_of[each] == 1 for each in occurring):
@@ -107,22 +106,22 @@ class OutputMaker:
             at = np.repeat(firings.at, sizes)
             rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
         if not len(at):
-            return Made(at, [])
-        put_out = self._put_out(at, rules, read)
-        groups: list[ColumnGroup | EventGroup] = []
+            return SourceOutputs(at, [])
+        origins = self._origins_of(at, rules, read)
+        made: list[ColumnBundle | EventBundle] = []
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
                 bound = self._bound(bundle, firings, slice(None))
-                groups.append(self._group(bundle, begins, bound, put_out))
+                made.append(self._make_bundle(bundle, begins, bound, origins))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
-            chosen = begins[here] + bundle.offset
+            ranks = begins[here] + bundle.offset
             bound = self._bound(bundle, firings, here)
-            groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
-        return Made(at, groups, rules)
+            made.append(self._make_bundle(bundle, ranks, bound, origins.taken(ranks)))
+        return SourceOutputs(at, made, rules)
 
     def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> BoundPorts:
         """The bound events of some firings."""
@@ -130,10 +129,10 @@ class OutputMaker:
         if firings.computed:
             every = np.arange(len(firings.at))[here]
             computed = {name: each.take(every) for name, each in firings.computed.items()}
-        actions, places = firings.actions[here], firings.slots[here]
-        return BoundPorts(bundle, actions, places, self._remembered, self._first, computed)
+        actions, slots = firings.actions[here], firings.slots[here]
+        return BoundPorts(bundle, actions, slots, self._remembered, self._first, computed)
 
-    def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
+    def _origins_of(self, at: Rows, rules: Rows | None, read: Readings) -> _Origins:
         times, keys = read.times[at], read.keys[at]
         alarms = None
         recent = self._remembered.recent_ids()
@@ -150,7 +149,7 @@ class OutputMaker:
             at, rules, times, keys, triggers, trigger_of, read.last, alarms
         )
         of = np.zeros(len(at), np.int64) if rules is None else rules
-        return _PutOut(of, times, keys, triggers, trigger_of, numbers)
+        return _Origins(of, times, keys, triggers, trigger_of, numbers)
 
     def _triggers(self, readings: Rows, at: Rows) -> tuple[Texts, Rows]:
         """The ids of triggers, `timer` for alarms, and the number of each output's trigger."""
@@ -164,21 +163,21 @@ class OutputMaker:
         text_of[events] = np.arange(1, 1 + events.size)
         return Texts.of(texts), text_of[at]
 
-    def _group(
+    def _make_bundle(
         self,
         bundle: Bundle,
-        places: Rows,
+        ranks: Rows,
         bound: BoundPorts,
-        put_out: _PutOut,
-    ) -> ColumnGroup | EventGroup:
-        """What one statement has put out; `put_out` is of these outputs only."""
+        origins: _Origins,
+    ) -> ColumnBundle | EventBundle:
+        """The outputs of one statement; `origins` is of these outputs only."""
         keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
         if self._keys.keyed:
-            keys, key_of = self._keys.held_texts(put_out.keys)
-        count = len(places)
+            keys, key_of = self._keys.held_texts(origins.keys)
+        count = len(ranks)
         provenance = {
-            "correlation": self._names.take(put_out.rules),
-            "trigger": put_out.triggers.take(put_out.trigger_of),
+            "correlation": self._names.take(origins.rules),
+            "trigger": origins.triggers.take(origins.trigger_of),
             "labels": constant(bundle.labels, count),
             "causes": bound.causes(),
         }
@@ -186,11 +185,11 @@ class OutputMaker:
             provenance["partitionkey"] = keys.take(key_of)
         if isinstance(bundle.what, Sent):
             readings = bound.readings(bundle.what.port)
-            return self._sent(places, put_out.times, readings, provenance)
+            return self._sent(ranks, origins.times, readings, provenance)
         type_name = bundle.what.type
         data: dict[str, tuple[ValueType, Column]]
         if isinstance(bundle.what, Emitted):
-            data = self._filled(type_name, put_out.keys)
+            data = self._filled(type_name, origins.keys)
         else:
             attributes = self._types.attributes(type_name)
             data = {
@@ -202,14 +201,14 @@ class OutputMaker:
             }
         ids = written(
             text_writing.write_ids, count,
-            _BESIDE_TEXTS + self._names.mean + put_out.triggers.mean + keys.mean,
-            self._names, put_out.triggers, keys,
+            _BESIDE_TEXTS + self._names.mean + origins.triggers.mean + keys.mean,
+            self._names, origins.triggers, keys,
             text_writing.IdParts(
-                put_out.rules, put_out.trigger_of, put_out.times, key_of, put_out.numbers
+                origins.rules, origins.trigger_of, origins.times, key_of, origins.numbers
             ),
         )  # fmt: skip
-        sources = self._sources.take(put_out.rules)
-        return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
+        sources = self._sources.take(origins.rules)
+        return ColumnBundle(ranks, type_name, ids, sources, origins.times, data, provenance)
 
     def _filled(self, type_name: str, keys: Numbers) -> dict[str, tuple[ValueType, Column]]:
         """The data of outputs that carry nothing but their key."""
@@ -226,11 +225,12 @@ class OutputMaker:
 
     def _sent(
         self,
-        places: Rows,
+        ranks: Rows,
         times: npt.NDArray[np.int64],
         readings: Rows,
         provenance: Mapping[str, pa.Array],
-    ) -> EventGroup:
+    ) -> EventBundle:
+        """The events of readings, sent on with the attributes of an output."""
         rows = zip(*(each.to_pylist() for each in provenance.values()), strict=True)
         made = [
             Event(
@@ -245,7 +245,7 @@ class OutputMaker:
                 self._remembered.events(readings), times.tolist(), rows, strict=True
             )
         ]
-        return EventGroup(places, made)
+        return EventBundle(ranks, made)
 
 
 def _values_of(expression: Expression, type_: ValueType, lookup: Any, count: int) -> Column:

@@ -10,8 +10,8 @@ before its events; of one root, whole levels one after the other; within a level
 read, then by the correlation that read it, then as it put out.
 
 Where no correlation feeds another, two numbers are enough within one batch (`OutputPlaces`): the
-*slot*, which is a row or, for alarms, the gap before a row; and the number of the correlation.
-Alarms in one slot are ordered by time, then by correlation, then by the last event that the key has
+*turn*, which is a row or, for alarms, the gap before a row; and the number of the correlation.
+Alarms in one turn are ordered by time, then by correlation, then by the last event that the key has
 read. In come the outputs of several sources, each source in its own order; out goes the order of
 all outputs (`order_of`).
 """
@@ -115,9 +115,9 @@ def output_positions(read: Positions, correlation: int | Positions) -> Positions
     return out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, turns=True)
 class Roots:
-    """The origins of outputs: rows of the batch, or -1 for alarms.
+    """The roots of outputs: rows of the batch, or -1 for alarms.
 
     `numbers` has their correlations; for alarms, `last_read` has the last event of the key, which
     orders alarms of one time and correlation.
@@ -167,14 +167,14 @@ class Roots:
         return out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, turns=True)
 class OutputPlaces:
     """Places of the outputs of one source within a batch; `numbers` has their correlations.
 
     `alarms` has the time and the key's last event, where alarms may have caused some outputs.
     """
 
-    slots: Rows
+    turns: Rows
     numbers: Rows
     alarms: npt.NDArray[np.int64] | None = None
 
@@ -186,12 +186,12 @@ class OutputPlaces:
     @classmethod
     def of_roots(cls, roots: Roots, of_batch: Instants) -> OutputPlaces:
         """Outputs that come from rows of the batch or from alarms."""
-        slots = 2 * roots.rows + 1
+        turns = 2 * roots.rows + 1
         alarms = np.flatnonzero(roots.rows < 0)
         if not alarms.size:
-            return cls(slots, roots.numbers)
-        slots[alarms] = 2 * np.searchsorted(of_batch, roots.times[alarms])
-        return cls(slots, roots.numbers, np.column_stack([roots.times, roots.last_read]))
+            return cls(turns, roots.numbers)
+        turns[alarms] = 2 * np.searchsorted(of_batch, roots.times[alarms])
+        return cls(turns, roots.numbers, np.column_stack([roots.times, roots.last_read]))
 
     @classmethod
     def of_positions(
@@ -206,23 +206,23 @@ class OutputPlaces:
 
 def order_of(sources: Sequence[OutputPlaces]) -> Rows:
     """The order of all outputs, which are numbered from one source to the next."""
-    slots = np.concatenate([each.slots for each in sources])
+    turns = np.concatenate([each.turns for each in sources])
     seconds = np.concatenate([each.numbers for each in sources])
-    alarms = np.flatnonzero(slots % 2 == 0)
+    alarms = np.flatnonzero(turns % 2 == 0)
     if alarms.size:
         seconds[alarms] = 0
         if sum(each.alarms is not None for each in sources) > 1:
             seconds[alarms] = _ranks(sources, alarms)
     last = 1 + int(seconds.max(initial=0))
     # Each source is in order already, so most of this is merging.
-    return np.argsort(slots * last + seconds, kind="stable")
+    return np.argsort(turns * last + seconds, kind="stable")
 
 
 def _ranks(sources: Sequence[OutputPlaces], alarms: Rows) -> Rows:
     """For each output of an alarm, how many outputs of alarms come before it."""
     numbers = np.concatenate([each.numbers for each in sources])[alarms]
     when = np.concatenate(
-        [np.zeros((len(e.slots), 2), np.int64) if e.alarms is None else e.alarms for e in sources]
+        [np.zeros((len(e.turns), 2), np.int64) if e.alarms is None else e.alarms for e in sources]
     )[alarms]
     order = np.lexsort((when[:, 1], numbers, when[:, 0]))
     ranks = np.empty(len(order), np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from ensue.engine.batch.input.column import Column, absent, column_of
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.related.port_aggregates import aggregate
 from ensue.engine.core.jit import inlined, uncounted
 from ensue.engine.core.relating.condition import REALS, Step
@@ -38,7 +38,7 @@ _SMALLEST = np.int64(-(2**63))
 _U0, _U1, _TOP = np.uint64(0), np.uint64(1), np.uint64(1 << 63)
 
 
-def operands_of(form: ChainForm, slots: Any, remembered: Remembered) -> tuple[Any, Any]:
+def operands_of(form: ChainForm, slots: Any, remembered: RememberedReadings) -> tuple[Any, Any]:
     """The value of each operand for each candidate, and where there is an error instead."""
     condition, count = form.condition, len(slots)
     operands = condition.operands if condition is not None else ()
@@ -69,7 +69,7 @@ def operands_of(form: ChainForm, slots: Any, remembered: Remembered) -> tuple[An
 class _Bound:
     """The names that `having` asks for, over the events that candidates have bound."""
 
-    def __init__(self, form: ChainForm, slots: Any, remembered: Remembered) -> None:
+    def __init__(self, form: ChainForm, slots: Any, remembered: RememberedReadings) -> None:
         self._slots = slots
         self._remembered = remembered
         self._places: dict[str, list[int]] = {}

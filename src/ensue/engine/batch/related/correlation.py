@@ -23,10 +23,10 @@ from ensue.engine.batch.input.column import Column
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Gathered, Matcher, Segment, gathered
 from ensue.engine.batch.output.build import OutputMaker
-from ensue.engine.batch.output.columns import Made
+from ensue.engine.batch.output.columns import SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions, alarm_positions
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.related.aggregated_values import LeavesColumnsError
 from ensue.engine.batch.related.conditions import operands_of
@@ -69,7 +69,7 @@ class RelatedCorrelation:
         counts: Counts,
         number: int,
     ) -> None:
-        self.is_timed = self.has_timers = form.after is not None
+        self.has_timers = form.after is not None
         self.name = correlation.name
         self.correlation = correlation
         self.form = form
@@ -93,7 +93,7 @@ class RelatedCorrelation:
         form = self.form
         self.keys = Keys(bool(self.correlation.clauses.by))
         self.clock: int | None = None
-        self.remembered = Remembered(self._names, self._whole)
+        self.remembered = RememberedReadings(self._names, self._whole)
         self.maker = OutputMaker(
             [self.name], form.bind == "first", self.keys, self.types, self.remembered, key_places={}
         )
@@ -115,7 +115,9 @@ class RelatedCorrelation:
 
     # --- reading --------------------------------------------------------------------------------
 
-    def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
+    def read(
+        self, segments: Sequence[Segment], clock: int | None
+    ) -> tuple[SourceOutputs, Positions]:
         """Its outputs, and the position of the reading behind each output.
 
         Raises `LeavesColumnsError` if it cannot read them; then nothing has changed but that it
@@ -134,7 +136,7 @@ class RelatedCorrelation:
         if self._clock is not None and clock is not None:
             return self._read_with_clock(self._clock, events, clock)
         if not found.rows.size:
-            return Made(found.rows, []), found.positions()
+            return SourceOutputs(found.rows, []), found.positions()
         firings = self._triggers(events)
         latest = int(found.times[-1])
         made = self.maker.make(firings, Readings(number, found.times, found.keys, latest))
@@ -232,7 +234,7 @@ class RelatedCorrelation:
 
     def _read_with_clock(
         self, waiting: MatchClock, events: ReadEvents, clock: int
-    ) -> tuple[Made, Positions]:
+    ) -> tuple[SourceOutputs, Positions]:
         """The outputs up to the clock of a rule with a `timeout` behind its chain."""
         found = self._latest.link(events)
         matches = waiting.matches(found, events, self._events.times(found.starts))
@@ -244,7 +246,7 @@ class RelatedCorrelation:
         waiting.forget_before(self._floors, self._window)
         due, keys = fired.matches.due[chosen], fired.matches.keys[chosen]
         if not chosen.size:
-            return Made(chosen, []), alarm_positions(due, 0, due, due, 1)
+            return SourceOutputs(chosen, []), alarm_positions(due, 0, due, due, 1)
         every = np.arange(chosen.size)
         firings = Firings(
             every, np.zeros(chosen.size, np.int64), fired.slots[chosen], [self.form.action]

@@ -125,7 +125,7 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
             tallies[key] = branches[0].tallies
         last_read[key] = extra.last_read
         for time, ports, event in branches[0].readings:
-            if event is None and not ports and running.is_timed:
+            if event is None and not ports and running.has_timers:
                 # What has fired is over, and nothing comes behind it.
                 continue
             if not known.issuperset(ports) or event is None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ensue.engine.batch.input.batches import accepted_types
 from ensue.engine.batch.input.matching import Segment
-from ensue.engine.batch.output.columns import EventGroup, Made
+from ensue.engine.batch.output.columns import EventBundle, SourceOutputs
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.saved_states import SavedEvents
@@ -42,8 +42,6 @@ class EventCorrelation:
 
     `number` is its place in the library; `depth` is the length of the longest chain of rules.
     """
-
-    is_timed = True
 
     def __init__(
         self,
@@ -85,7 +83,9 @@ class EventCorrelation:
     def has_timers(self) -> bool:
         return self._rule.has_clock
 
-    def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
+    def read(
+        self, segments: Sequence[Segment], clock: int | None
+    ) -> tuple[SourceOutputs, Positions]:
         events: list[Event] = []
         every: list[Positions] = []
         for segment in segments:
@@ -109,8 +109,8 @@ class EventCorrelation:
             self._clock = clock
             self._rule.sweep_if_due(clock)
         at_made = np.arange(len(made))
-        groups = [EventGroup(at_made, made)] if made else []
-        return Made(at_made, groups), np.stack(roots) if roots else positions[:0]
+        groups = [EventBundle(at_made, made)] if made else []
+        return SourceOutputs(at_made, groups), np.stack(roots) if roots else positions[:0]
 
     def reach(self, clock: int) -> None:
         """The clock has come to a time, whether or not this rule has read anything since."""
