@@ -4,7 +4,7 @@ In come Python values or Arrow arrays; out goes a `Column` of one kind, with a m
 missing. Values of several kinds, or of a kind that CESQL does not compute with, stay Python objects
 (`object`), which are evaluated one by one. `fitted` brings the values of outputs to the types of
 their attributes. Texts are bytes and offsets (`Texts`) where compiled loops read and write them
-(`kernels.text_writing`).
+(`text_writing`).
 """
 
 from __future__ import annotations

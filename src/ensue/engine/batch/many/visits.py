@@ -65,17 +65,19 @@ class GroupTables(PackedTables):
         super().__init__(tables, shape_of, windows, durations, event_ports)
 
     def _action(self, shape: int, action: int) -> int:
+        """The number of a table's action in the numbering of all tables."""
         numbers = self._numbers[shape]
         if action not in numbers:
             table = self.tables[shape]
-            said = tuple(self._by_number(shape, push) for push in table.actions[action])
-            if said not in self._number_of:
-                self._number_of[said] = len(self.actions)
-                self.actions.append(said)
-            numbers[action] = self._number_of[said]
+            named = tuple(self._by_number(shape, push) for push in table.actions[action])
+            if named not in self._number_of:
+                self._number_of[named] = len(self.actions)
+                self.actions.append(named)
+            numbers[action] = self._number_of[named]
         return numbers[action]
 
     def _by_number(self, shape: int, push: PushedOutput) -> PushedOutput:
+        """An output with numbers for the names of its ports, and slots for their places."""
         names, slot_of = self._names[shape], self.tables[shape].slot_of
         bound = sorted(
             (names[port], tuple(slot_of[place] for place in places))
@@ -172,16 +174,16 @@ class Combinations:
         row_lists.count_without_key(numbers, keys, first, end, begins, rules, counts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimedFirings(Firings):
     """Firings in the order of the stream; `at` is -1 for a firing that an alarm has caused.
 
     `times` are the times of triggers; for alarms, `last_read` has the last event of the key.
     """
 
-    times: Instants = None  # type: ignore[assignment]
-    last_read: Rows = None  # type: ignore[assignment]
-    keys: Rows = None  # type: ignore[assignment]
+    times: Instants
+    last_read: Rows
+    keys: Rows
 
 
 class VisitedCells:
@@ -302,6 +304,7 @@ class VisitedCells:
             self._mend(lacking, room)
 
     def _mend(self, lacking: int, room: FiringRoom) -> None:
+        """Provide what a driver has stopped at: room for firings, or a move of a table."""
         if lacking == LACKS_ROOM:
             room.grow()
         else:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,9 @@ Positions = npt.NDArray[np.int64]
 ALARM = 0
 EVENT = 1
 _HEAD = 6
+"""How many numbers of a position come before those of its levels."""
 _LEVEL = 5
+"""The column of the level."""
 
 
 def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
@@ -67,11 +70,6 @@ def _levels(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> dict[st
 def position_width(depth: int) -> int:
     """How many numbers a position has."""
     return _HEAD + 2 * depth
-
-
-def depth_in(positions: Positions) -> int:
-    """The depth that positions were made for."""
-    return int(positions.shape[1] - _HEAD) // 2
 
 
 def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Positions:
@@ -115,8 +113,7 @@ def output_positions(read: Positions, correlation: int | Positions) -> Positions
     return out
 
 
-@dataclass(frozen=True, turns=True)
-class Roots:
+class Roots(NamedTuple):
     """The roots of outputs: rows of the batch, or -1 for alarms.
 
     `numbers` has their correlations; for alarms, `last_read` has the last event of the key, which
@@ -130,19 +127,11 @@ class Roots:
 
     @classmethod
     def joined(cls, parts: Sequence[Roots]) -> Roots:
-        if len(parts) == 1:
-            return parts[0]
-        none = np.empty(0, np.int64)
-        rows, numbers, times, last_read = (
-            np.concatenate([none, *held])
-            for held in (
-                [each.rows for each in parts],
-                [each.numbers for each in parts],
-                [each.times for each in parts],
-                [each.last_read for each in parts],
-            )
-        )
-        return cls(rows, numbers, times, last_read)
+        """Roots of several parts of a batch, one part after the other."""
+        if not parts:
+            none = np.empty(0, np.int64)
+            return cls(none, none, none, none)
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def later(self, rows: int) -> Roots:
         """These roots after so many more rows."""
@@ -162,12 +151,12 @@ class Roots:
             self.numbers[alarms],
             self.last_read[alarms],
             alarms,
-            depth_in(of_rows),
+            int(of_rows.shape[1] - _HEAD) // 2,
         )
         return out
 
 
-@dataclass(frozen=True, turns=True)
+@dataclass(frozen=True, slots=True)
 class OutputPlaces:
     """Places of the outputs of one source within a batch; `numbers` has their correlations.
 
