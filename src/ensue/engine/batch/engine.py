@@ -145,7 +145,7 @@ class BatchEngine:
     def read_table(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[BatchOutputs]:
-        """Read a table; its outputs come in parts, and in no form yet."""
+        """Read a table; returns its outputs in parts, which become tables, events or lines."""
         self._make_room()
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch))

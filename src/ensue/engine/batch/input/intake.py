@@ -234,7 +234,7 @@ class Intake:
             yield batch
 
     def _near(self, times: Instants) -> tuple[int, int]:
-        """Between which places, of times in order, the clock may go."""
+        """The first row, and the end of the rows, that the clock may go to; times are in order."""
         if self._max_jump == UNBOUNDED or not len(times):
             return 0, len(times)
         if self._span is not None:

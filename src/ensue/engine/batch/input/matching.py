@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.input.batches import Batch, accepted_types
-from ensue.engine.batch.input.column import marked
+from ensue.engine.batch.input.column import mask_of_rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.core.jit import compiled
 from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows
@@ -121,7 +121,7 @@ class Matcher:
         self._groups = self._key_groups(correlation)
 
     def _key_groups(self, correlation: Correlation) -> list[tuple[tuple[str, ...], int]]:
-        """For each way in which ports ask for their key: the names, and the bits of those ports."""
+        """For each list of key names: the names, and the bits of the ports that ask for them."""
         groups: dict[tuple[str, ...], int] = {}
         for bit, port in enumerate(self._ports):
             names = key_names(correlation, port)
@@ -193,7 +193,7 @@ class Matcher:
     def _with_predicates(self, batch: Batch, found: Matches) -> Matches:
         if not self._predicates or not found.rows.size:
             return found
-        wanted = partial(marked, found.rows, len(batch))
+        wanted = partial(mask_of_rows, found.rows, len(batch))
         bits = found.bits.copy()
         for bit, predicate in enumerate(self._predicates, len(self._ports)):
             held = batch.holds(predicate, wanted)[found.rows]
@@ -290,7 +290,7 @@ class SymbolNumbers:
 
 
 def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
-    """Why the rows of a correlation cannot be told in columns, if they cannot."""
+    """Why columns cannot say which rows a correlation reads; None if they can."""
     tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
     common = all(isinstance(key, CommonKey) for key in correlation.clauses.by)
     if len(correlation.ports) + tests > WORD and not common:

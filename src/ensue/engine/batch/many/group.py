@@ -180,7 +180,7 @@ class BatchGroup:
         keys = self._number_keys(segment, lists)
         first, end = self.remembered.next, 0
         if len(batch):
-            self.remembered.add_all(batch)
+            self.remembered.add([batch])
         without = np.zeros(len(self.numbers), np.int64)
         made: list[SourceOutputs] = []
         roots: list[Roots] = []
@@ -270,7 +270,7 @@ class BatchGroup:
     def readings_of(self, moments: Instants) -> Rows:
         """Firings of timers as readings, as a snapshot has them."""
         first = self.remembered.next
-        self.remembered.add_all(AlarmBatch(moments, self._types))
+        self.remembered.add([AlarmBatch(moments, self._types)])
         return np.arange(first, first + len(moments))
 
 

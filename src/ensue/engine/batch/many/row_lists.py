@@ -23,7 +23,7 @@ from llvmlite import ir
 from numba import types
 
 from ensue.engine.batch.input.batches import Batch, accepted_types
-from ensue.engine.batch.input.column import marked
+from ensue.engine.batch.input.column import mask_of_rows
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.input.matching import port_tests
 from ensue.engine.core.jit import compiled, lowered
@@ -100,7 +100,7 @@ class RowLists:
 def _narrowed(batch: Batch, rows: RowNumbers, tests: Sequence[Expression]) -> RowNumbers:
     """The rows for which all tests hold."""
     for test in tests:
-        rows = rows[batch.holds(test, partial(marked, rows, len(batch)))[rows]]
+        rows = rows[batch.holds(test, partial(mask_of_rows, rows, len(batch)))[rows]]
     return rows
 
 

@@ -24,10 +24,10 @@ from ensue.engine.batch.input.column import (
     absent,
     column_of,
     conformed,
-    constant,
     fitted,
     fitted_keys,
-    written,
+    repeated_text,
+    write_texts,
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
@@ -178,7 +178,7 @@ class OutputMaker:
         provenance = {
             "correlation": self._names.take(origins.rules),
             "trigger": origins.triggers.take(origins.trigger_of),
-            "labels": constant(bundle.labels, count),
+            "labels": repeated_text(bundle.labels, count),
             "causes": bound.causes(),
         }
         if self._keys.keyed:
@@ -199,7 +199,7 @@ class OutputMaker:
                 )
                 for each in bundle.what.assignments
             }
-        ids = written(
+        ids = write_texts(
             text_writing.write_ids, count,
             _BESIDE_TEXTS + self._names.mean + origins.triggers.mean + keys.mean,
             self._names, origins.triggers, keys,

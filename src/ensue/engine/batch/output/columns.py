@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts, constant
+from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts, repeated_text
 from ensue.engine.batch.output.order import OutputPlaces, Positions, order_of
 from ensue.engine.batch.output.schema import OutputSchema, events_table, output_schema, struct_of
 from ensue.engine.core.numbering import Rows
@@ -52,7 +52,7 @@ class ColumnBundle:
         arrays = [
             self.ids,
             self.sources,
-            constant(self.type, count),
+            repeated_text(self.type, count),
             pa.array(self.times).cast(TIME),
         ]
         for name, values in self.provenance.items():

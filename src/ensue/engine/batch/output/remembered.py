@@ -27,10 +27,10 @@ from ensue.engine.batch.input.column import (
     Column,
     Texts,
     absent,
-    constant,
     joined,
-    written,
-    written_if_there,
+    repeated_text,
+    try_write_texts,
+    write_texts,
 )
 from ensue.engine.core.effects import Action, TriggerShape
 from ensue.engine.core.numbering import Mask, Rows
@@ -125,18 +125,15 @@ class RememberedReadings:
         """Whether the last batches are so large that they are better dropped early."""
         return self._recent_bytes > HEAVY_BYTES
 
-    def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
+    def add(
+        self, batches: Sequence[Batch], rows: Rows | None = None, which: Rows | None = None
+    ) -> None:
+        """Add readings: row `rows[n]` of `batches[which[n]]`, or every row of the only batch."""
+        count = len(batches[0]) if rows is None else len(rows)
         self.parts.append(RecentReadings(self.next, batches, rows, which))
-        self.next += len(rows)
-        self.recent_rows += len(rows)
+        self.next += count
+        self.recent_rows += count
         self._recent_bytes += sum(batch.held_bytes for batch in batches)
-
-    def add_all(self, batch: Batch) -> None:
-        """Every row of a batch is a reading."""
-        self.parts.append(RecentReadings(self.next, [batch], None))
-        self.next += len(batch)
-        self.recent_rows += len(batch)
-        self._recent_bytes += batch.held_bytes
 
     def column(self, parts: Parts, readings: Rows) -> Column:
         last = self.parts[-1]
@@ -217,12 +214,11 @@ class RememberedReadings:
     def renumber(self, readings: Rows) -> int:
         """Keep these readings only, numbered anew in their order; returns the first number."""
         first = self.next
-        numbers = np.arange(first, first + readings.size)
-        kept = [replace(self.taken(readings), numbers=numbers)] if readings.size else []
-        self.parts = [*kept]
+        self.forget_all_but(readings)
         self.next += readings.size
-        self.recent_rows = 0
-        self._recent_bytes = 0
+        numbers = np.arange(first, self.next)
+        kept = [each for each in self.parts if isinstance(each, KeptReadings)]
+        self.parts = [replace(each, numbers=numbers) for each in kept]
         return first
 
     def drop_before(self, first: int) -> None:
@@ -389,14 +385,14 @@ class BoundPorts:
     def causes(self) -> pa.Array:
         """The ids of the bound events, each once, in the order in which they were read."""
         if not self._ports:
-            return constant("", len(self))
+            return repeated_text("", len(self))
         found = self._recent_causes()
         if found is not None:
             return found
         readings = np.column_stack([self.readings(port) for port in self._ports])
         old, new, places = self._remembered.ids(readings, None)
         room = len(self._ports) * (1 + max(old.mean, new.mean))
-        return written(text_writing.join_texts, len(self), room, old, new, places)
+        return write_texts(text_writing.join_texts, len(self), room, old, new, places)
 
     def _recent_causes(self) -> pa.Array | None:
         """The causes if all of up to three ports are bound in the last batch; else None."""
@@ -408,7 +404,7 @@ class BoundPorts:
         ports = [*self._ports, *self._ports[-1:] * (_FEW - len(slots))]
         columns = np.array([self._bundle.slots[port][0] for port in ports], np.int64)
         room = len(slots) * (1 + ids.mean)
-        return written_if_there(
+        return try_write_texts(
             text_writing.join_few, len(self), room, ids,
             text_writing.RecentPlaces(
                 self._slots, columns, first, rows, self._actions, self._bundle.lacks(ports)
