@@ -109,7 +109,7 @@ class ColumnCorrelation:
         """Take events through the cells; where their table grows too large, step the rest."""
         if self._linear is not None:
             return self._linear.read(bits, keys, times, self.keys.count, first)
-        firings = self.read_symbols(bits, keys, times, self.keys.count, first)
+        firings = self.walk_events(bits, keys, times, self.keys.count, first)
         at = firings.read
         if self.patience is not None:
             self.patience.events += at
@@ -120,7 +120,7 @@ class ColumnCorrelation:
         self._hold_to_budget()
         return firings
 
-    def read_symbols(
+    def walk_events(
         self, bits: Any, keys: Numbers, times: Any, key_count: int, first: int
     ) -> Firings:
         """Take events that are given by their bits and keys through the cells.
