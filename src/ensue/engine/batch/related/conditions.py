@@ -15,14 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ensue.engine.batch.input.column import Column, absent, column_of
+from ensue.engine.batch.input.column import Column, column_of
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.output.remembered import RememberedReadings
+from ensue.engine.batch.output.remembered import BoundPorts, Bundle, RememberedReadings
 from ensue.engine.batch.related.port_aggregates import aggregate
 from ensue.engine.core.jit import inlined, uncounted
 from ensue.engine.core.relating.condition import REALS, Step
 from ensue.engine.core.relating.form import ChainForm
-from ensue.lang.expressions.names import Parts
 
 _LOAD_INTEGER, _LOAD_REAL = int(Step.LOAD_INTEGER), int(Step.LOAD_REAL)
 _OPERAND_INTEGER, _OPERAND_REAL = int(Step.OPERAND_INTEGER), int(Step.OPERAND_REAL)
@@ -46,7 +45,7 @@ def operands_of(form: ChainForm, slots: Any, remembered: RememberedReadings) -> 
     errors = np.zeros((len(operands), count), np.bool_)
     if not count:
         return known, errors
-    lookup = _Bound(form, slots, remembered).column
+    lookup = _bound_ports(form, slots, remembered).column
     for number, operand in enumerate(operands):
         assert condition is not None
         column = _computed(operand, lookup, count)
@@ -66,29 +65,13 @@ def operands_of(form: ChainForm, slots: Any, remembered: RememberedReadings) -> 
     return known, errors
 
 
-class _Bound:
-    """The names that `having` asks for, over the events that candidates have bound."""
-
-    def __init__(self, form: ChainForm, slots: Any, remembered: RememberedReadings) -> None:
-        self._slots = slots
-        self._remembered = remembered
-        self._places: dict[str, list[int]] = {}
-        for slot, port in enumerate(form.slots):
-            self._places.setdefault(port, []).append(slot)
-        self._known: dict[Parts, Column] = {}
-
-    def column(self, parts: Parts) -> Column:
-        port, *rest = parts
-        if port not in self._places or not rest:
-            return absent(len(self._slots))
-        if parts not in self._known:
-            chosen = self._slots[:, self._places[port]]
-            readings = chosen[:, 0] if chosen.shape[1] == 1 else chosen.max(axis=1)
-            column = self._remembered.column(tuple(rest), readings)
-            if column.kind == "object":
-                column = column_of(column.to_list())
-            self._known[parts] = column
-        return self._known[parts]
+def _bound_ports(form: ChainForm, slots: Any, remembered: RememberedReadings) -> BoundPorts:
+    """What the ports of candidates are bound to, by candidate."""
+    slots_of: dict[str, tuple[int, ...]] = {}
+    for slot, port in enumerate(form.slots):
+        slots_of[port] = (*slots_of.get(port, ()), slot)
+    actions = np.zeros(len(slots), np.int64)
+    return BoundPorts(Bundle(None, "", 0, slots_of), actions, slots, remembered, False, {})
 
 
 def _computed(expression: Any, lookup: Any, count: int) -> Column:

@@ -218,12 +218,8 @@ def add_event(registers: Any, key: int, port: int, row: int, layout: Any, store:
 @inlined
 def remove_event(registers: Any, key: int, port: int, row: int, layout: Any, store: Any) -> None:
     """Remove the first event of a port's stretch from the aggregates of the port."""
-    ports, aggregates, events, base = (
-        layout.ports,
-        layout.aggregates,
-        store.events,
-        store.base,
-    )
+    ports, aggregates = layout.ports, layout.aggregates
+    events, base = store.events, store.base
     registers[key, ports[port, PORT_REGISTERS] + COUNTED] -= 1
     place = row - base
     present = events[place, PRESENT]

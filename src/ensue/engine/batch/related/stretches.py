@@ -52,7 +52,7 @@ are prefetched."""
 class CountedEvents(NamedTuple):
     """Events of a batch by their keys, the number of the first, and the matches they complete.
 
-    `candidates` are places of events, in their order, and `starts` the first events of the matches.
+    `candidates` are rows of events, in their order, and `starts` the first events of the matches.
     Where events are `replayed`, nothing triggers.
     """
 
@@ -163,11 +163,8 @@ def expire(registers: Any, key: int, time: int, layout: Any, store: Any) -> None
             ends[group] = end
     ports = layout.ports
     for port in range(len(ports)):
-        bit, group, at = (
-            np.uint64(ports[port, PORT_BIT]),
-            ports[port, PORT_GROUP],
-            ports[port, PORT_REGISTERS],
-        )
+        bit, group = np.uint64(ports[port, PORT_BIT]), ports[port, PORT_GROUP]
+        at = ports[port, PORT_REGISTERS]
         row = registers[key, at + LOW]
         if row == 0:
             continue
@@ -198,7 +195,7 @@ def forget(registers: Any, key: int, layout: Any) -> None:
 
 @inlined
 def remember(registers: Any, key: int, row: int, letter: Any, layout: Any, store: Any) -> None:
-    """Append an event to the remembered ones of a key; `ends` are the groups' ends before it."""
+    """Append an event to the remembered ones of a key; `ends` is as it was before the event."""
     base, ports, ends = store.base, layout.ports, layout.ends
     last = registers[key, TAIL]
     if last != 0:
