@@ -221,7 +221,7 @@ class BatchGroup:
         self, fired: TimedFirings, first: int, latest: int
     ) -> tuple[SourceOutputs, Roots]:
         """The outputs of events and alarms, and what each comes from."""
-        at, heads = _readings_of(fired)
+        at, heads = _by_reading(fired)
         rows = fired.at[heads]
         read = Readings(
             first,
@@ -329,7 +329,7 @@ def _joined(parts: Sequence[Firings]) -> Firings:
     )
 
 
-def _readings_of(fired: TimedFirings) -> tuple[Rows, Rows]:
+def _by_reading(fired: TimedFirings) -> tuple[Rows, Rows]:
     """Which firings come from one reading, by numbers, and the first firing of each reading.
 
     An event is one reading for all rules. The alarms of a rule and a key at one moment are one.

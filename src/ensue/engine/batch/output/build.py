@@ -35,7 +35,7 @@ from ensue.engine.batch.output.columns import ColumnBundle, EventBundle, SourceO
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.remembered import BoundPorts, Bundle, RememberedReadings, bundles_of
 from ensue.engine.core.effects import Emitted, Sent
-from ensue.engine.core.numbering import Numbers, Rows
+from ensue.engine.core.numbering import Mask, Numbers, Rows
 from ensue.engine.outputs import TIMER
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
@@ -50,25 +50,21 @@ _BESIDE_TEXTS = 24
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """Where outputs come from, as columns; `numbers` counts the outputs of one trigger."""
+    """Where outputs come from, as columns: correlation, time, key, and the id of the trigger."""
 
     rules: Rows
     times: npt.NDArray[np.int64]
     keys: Numbers
     triggers: Texts
     trigger_of: Rows
-    numbers: Rows
 
     def taken(self, ranks: Rows) -> _Origins:
         """The origins of the outputs with these places among all outputs."""
-        return _Origins(
-            self.rules[ranks],
-            self.times[ranks],
-            self.keys[ranks],
-            self.triggers,
-            self.trigger_of[ranks],
-            self.numbers[ranks],
-        )
+        rules, times, keys = self.rules[ranks], self.times[ranks], self.keys[ranks]
+        return _Origins(rules, times, keys, self.triggers, self.trigger_of[ranks])
+
+    def trigger_ids(self, ranks: Rows | slice) -> pa.Array:
+        return self.triggers.take(self.trigger_of[ranks])
 
 
 class OutputMaker:
@@ -107,20 +103,22 @@ class OutputMaker:
             rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
         if not len(at):
             return SourceOutputs(at, [])
-        origins = self._origins_of(at, rules, read)
+        origins, alarms = self._origins_of(at, rules, read)
+        numbers = self.counts.number(origins, at, read.last, alarms)
         made: list[ColumnBundle | EventBundle] = []
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
                 bound = self._bound(bundle, firings, slice(None))
-                made.append(self._make_bundle(bundle, begins, bound, origins))
+                made.append(self._make_bundle(bundle, begins, bound, origins, numbers))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
             ranks = begins[here] + bundle.offset
             bound = self._bound(bundle, firings, here)
-            made.append(self._make_bundle(bundle, ranks, bound, origins.taken(ranks)))
+            chosen = origins.taken(ranks)
+            made.append(self._make_bundle(bundle, ranks, bound, chosen, numbers[ranks]))
         return SourceOutputs(at, made, rules)
 
     def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> BoundPorts:
@@ -132,8 +130,10 @@ class OutputMaker:
         actions, slots = firings.actions[here], firings.slots[here]
         return BoundPorts(bundle, actions, slots, self._remembered, self._first, computed)
 
-    def _origins_of(self, at: Rows, rules: Rows | None, read: Readings) -> _Origins:
-        times, keys = read.times[at], read.keys[at]
+    def _origins_of(
+        self, at: Rows, rules: Rows | None, read: Readings
+    ) -> tuple[_Origins, Mask | None]:
+        """The origins of outputs; where there are alarms, which outputs come from one."""
         alarms = None
         recent = self._remembered.recent_ids()
         if read.numbers is None and recent is not None and recent[1] == read.first:
@@ -145,11 +145,8 @@ class OutputMaker:
         else:
             alarms = read.numbers[at] == 0
             triggers, trigger_of = self._triggers(read.numbers, at)
-        numbers = self.counts.number(
-            at, rules, times, keys, triggers, trigger_of, read.last, alarms
-        )
         of = np.zeros(len(at), np.int64) if rules is None else rules
-        return _Origins(of, times, keys, triggers, trigger_of, numbers)
+        return _Origins(of, read.times[at], read.keys[at], triggers, trigger_of), alarms
 
     def _triggers(self, readings: Rows, at: Rows) -> tuple[Texts, Rows]:
         """The ids of triggers, `timer` for alarms, and the number of each output's trigger."""
@@ -169,15 +166,16 @@ class OutputMaker:
         ranks: Rows,
         bound: BoundPorts,
         origins: _Origins,
+        numbers: Rows,
     ) -> ColumnBundle | EventBundle:
-        """The outputs of one statement; `origins` is of these outputs only."""
+        """The outputs of one statement; origins and numbers are of these outputs only."""
         keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
         if self._keys.keyed:
             keys, key_of = self._keys.held_texts(origins.keys)
         count = len(ranks)
         provenance = {
             "correlation": self._names.take(origins.rules),
-            "trigger": origins.triggers.take(origins.trigger_of),
+            "trigger": origins.trigger_ids(slice(None)),
             "labels": repeated_text(bundle.labels, count),
             "causes": bound.causes(),
         }
@@ -204,7 +202,7 @@ class OutputMaker:
             _BESIDE_TEXTS + self._names.mean + origins.triggers.mean + keys.mean,
             self._names, origins.triggers, keys,
             text_writing.IdParts(
-                origins.rules, origins.trigger_of, origins.times, key_of, origins.numbers
+                origins.rules, origins.trigger_of, origins.times, key_of, numbers
             ),
         )  # fmt: skip
         sources = self._sources.take(origins.rules)
@@ -313,83 +311,76 @@ class TriggerCounts:
             self._waiting = []
             self._ids = TextNumbers()
 
-    def number(
-        self,
-        at: Rows,
-        rules: Rows | None,
-        times: npt.NDArray[np.int64],
-        keys: npt.NDArray[np.int32],
-        ids: Texts,
-        id_of: Rows,
-        last: int,
-        alarms: npt.NDArray[np.bool_] | None = None,
-    ) -> Rows:
+    def number(self, origins: _Origins, at: Rows, last: int, alarms: Mask | None) -> Rows:
         """The number of each output among the outputs of its trigger.
 
         `at` has the reading of each output. `last` is the last moment that was read: its triggers
         may put out more in the next batch. `alarms` marks outputs of timers: all outputs of one
         correlation, key and moment come from one reading, and the text for timers is the first of
-        `ids`, so that only an event with that text for an id could be taken for a timer.
+        the triggers, so that only an event with that text for an id could be taken for a timer.
         """
+        times, rules = origins.times, origins.rules
         again = at[1:] == at[:-1]
         heads = np.r_[0, np.flatnonzero(~again) + 1]
-        if rules is not None:
-            again &= rules[1:] == rules[:-1]
+        again &= rules[1:] == rules[:-1]
         numbers = np.ones(len(at), np.int64)
         if again.any():
             firsts = np.r_[0, np.flatnonzero(~again) + 1]
             sizes = np.diff(np.r_[firsts, len(at)])
             numbers = np.arange(1, len(at) + 1) - np.repeat(firsts, sizes)
-        contested = self._contested(heads, times, keys, ids, id_of, alarms)
+        contested = self._contested(origins, heads, alarms)
         if contested.any():
             sizes = np.diff(np.r_[heads, len(at)])
             chosen = np.flatnonzero(np.repeat(contested, sizes))
-            of = np.zeros(len(at), np.int64) if rules is None else rules
-            self._count_each(chosen, of, times, keys, ids, id_of, numbers)
+            self._count_each(chosen, origins, numbers)
         if times[-1] == last:
             self._begin(last)
             # Outputs are in the order of their times.
             here = slice(int(np.searchsorted(times, last)), None)
-            of = np.zeros(len(at), np.int64) if rules is None else rules
-            texts = ids.take(id_of[here])
-            self._waiting.append((of[here].copy(), keys[here], texts, numbers[here]))
+            texts = origins.trigger_ids(here)
+            self._waiting.append((rules[here].copy(), origins.keys[here], texts, numbers[here]))
             self._ids.number(texts)
         return numbers
 
-    def _contested(
-        self, heads: Rows, times: Any, keys: Any, ids: Texts, id_of: Rows, alarms: Any
-    ) -> npt.NDArray[np.bool_]:
-        """For each event that puts out: whether its id may come twice at its time and key."""
-        when = times[heads]
+    def _contested(self, origins: _Origins, heads: Rows, alarms: Mask | None) -> Mask:
+        """For each event that puts out: whether its id may come twice at its time and key.
+
+        `heads` has the first output of each event.
+        """
+        when = origins.times[heads]
         contested = np.zeros(len(heads), np.bool_)
         same = when[1:] == when[:-1]
         if alarms is not None and same.any():
             by_alarms = alarms[heads]
             names = TextNumbers()
-            names.number(ids.take(np.zeros(1, np.int64)))
-            events = names.number(ids.take(id_of[heads[~by_alarms]]), grow=False)
+            names.number(origins.triggers.take(np.zeros(1, np.int64)))
+            events = names.number(origins.trigger_ids(heads[~by_alarms]), grow=False)
             if not (events == 0).any():
                 same &= ~(by_alarms[1:] & by_alarms[:-1])
         if same.any():
             chosen = np.flatnonzero(np.r_[same, False] | np.r_[False, same])
             names = TextNumbers()
-            numbers = names.number(ids.take(id_of[heads[chosen]]))
+            numbers = names.number(origins.trigger_ids(heads[chosen]))
             if names.count < len(chosen):
-                pairs = numbers.astype(np.int64) << 32 | keys[heads[chosen]]
+                pairs = numbers.astype(np.int64) << 32 | origins.keys[heads[chosen]]
                 _, places, counts = np.unique(pairs, return_inverse=True, return_counts=True)
                 contested[chosen] = counts[places] > 1
         if self.at is not None:
             chosen = np.flatnonzero(when == self.at)
             if chosen.size:
-                known = self._ids.number(ids.take(id_of[heads[chosen]]), grow=False)
+                known = self._ids.number(origins.trigger_ids(heads[chosen]), grow=False)
                 contested[chosen] |= known >= 0
         return contested
 
-    def _count_each(
-        self, chosen: Rows, rules: Any, times: Any, keys: Any, ids: Texts, id_of: Rows, numbers: Any
-    ) -> None:
+    def _count_each(self, chosen: Rows, origins: _Origins, numbers: Rows) -> None:
+        """Write the numbers of contested outputs, which are counted one by one."""
         counted = {(*known, self.at): count for known, count in self.counted.items()}
-        for place, id_ in zip(chosen.tolist(), ids.take(id_of[chosen]).to_pylist(), strict=True):
-            known = (int(rules[place]), int(keys[place]), id_, int(times[place]))
+        rules, keys, times = (
+            each[chosen].tolist() for each in (origins.rules, origins.keys, origins.times)
+        )
+        ids = origins.trigger_ids(chosen).to_pylist()
+        for place, known in zip(
+            chosen.tolist(), zip(rules, keys, ids, times, strict=True), strict=True
+        ):
             counted[known] = counted.get(known, 0) + 1
             numbers[place] = counted[known]

@@ -160,7 +160,7 @@ def _values(column: Column) -> WrittenValues:
 
 
 def _numbers(values: list[float | None]) -> WrittenValues:
-    """Reals in the shortest form that is exact, all of them written as one list and parted."""
+    """Reals in the shortest exact form, written as one JSON list and cut at its commas."""
     data = np.frombuffer(msgspec.json.encode(values), np.uint8)
     commas = np.flatnonzero(data == 44)
     return WrittenValues(
