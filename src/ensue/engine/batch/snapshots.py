@@ -1,9 +1,9 @@
 """The state of a batch engine as bytes, and back.
 
 A versioned header in msgpack around Arrow tables: for each correlation its keys with their states
-and places, and the events that those places refer to. Keys that stand as if they had never read
-anything are left out. States are written as the sets of states of the machine that they stand for,
-so that the numbers of a table, which depend on what came first, stay inside a process.
+and places, and the events that are bound there. Keys that are in their first state are left out.
+States are written as the sets of states of the machine that they stand for, so that the numbers of
+a table, which depend on what came first, stay inside a process.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
 """The cells of many rules, each of which is visited by the events that it reads.
 
-In come the lists that the rows of a batch are in (`row_lists`), their keys and their times; out go
-firings, a limited number at a time. Rows in the same lists are one *combination*, of which it is
-worked out once which rules read it, and by which *letter*: a bit for each port of the rule that the
-event matches. An event goes through the cells of these rules, and all others cost it nothing. The
-events of one key go one after the other, as its cells are in the cache then; firings are put in the
-order of the stream afterwards (`output.firings`). Where rules have timers, an alarm waits until an
-event visits its cell, or until the rows that go through at once are at their end.
+In come the row lists of a batch (`row_lists`), keys and times; out go firings, a limited number at
+a time. Rows that are in the same lists have one *combination*. For each combination it is worked
+out once which rules read it, and by which *letter*: a bit for each port of the rule that the event
+matches. An event goes through the cells of these rules only. Events are read key by key, so that
+the cells of a key stay in the cache; firings are put in the order of the stream afterwards
+(`output.firings`). Where rules have timers, an alarm waits until an event visits its cell, or until
+the end of the rows that go through at once.
 
-The actions of all rules have one numbering (`GroupTables`): ports go by their numbers in it, so
-that statements of different rules that say the same are one. A slot of a timer port holds a time
-and not a reading, and the name of the port says so.
+The actions of all rules have one numbering (`GroupTables`): ports are named by their numbers, so
+that equal statements of different rules are one. A slot of a timer port holds a time and not a
+reading, and the name of the port says so.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The order of everything in a stream, as rows of numbers that sort.
+"""The order of all readings and outputs of a stream, as positions: rows of numbers that sort.
 
-What happens has a *root*: an event of the input, or an alarm. What a root makes correlations put
-out is read by others, and what those put out by others again, first in, first out. A row is
+Every output has a *root*: an event of the input, or an alarm. Correlations read the root, other
+correlations read their outputs, and so on, level by level. A position is
 
     time, kind of root, three numbers of the root, level, (correlation, count) for each level
 
-and rows compared from the left are in the order of `ensue.engine.stream`: alarms due at a time
+and positions compared from the left are in the order of `ensue.engine.stream`: alarms due at a time
 before its events; of one root, whole levels one after the other; within a level first by what was
 read, then by the correlation that read it, then as it put out.
 
