@@ -90,7 +90,7 @@ def _read_all(rule: Any, bits: Any, users: Any, times: Any, keys: int, _: None) 
     """In pieces of the engine's size; the table is filled and the keys are known from round one."""
     for first in range(0, len(bits), ROWS_AT_ONCE):
         piece = slice(first, first + ROWS_AT_ONCE)
-        rule.read_symbols(bits[piece], users[piece], times[piece], keys, 0)
+        rule.walk_events(bits[piece], users[piece], times[piece], keys, 0)
 
 
 def _walk(text: str) -> Any:

@@ -12,6 +12,6 @@ and their order are those of the other engines.
 from __future__ import annotations
 
 from ensue.engine.batch.engine import BatchEngine
-from ensue.engine.batch.paths import Path, path_of
+from ensue.engine.batch.paths import Path, path_on_machine
 
-__all__ = ["BatchEngine", "Path", "path_of"]
+__all__ = ["BatchEngine", "Path", "path_on_machine"]

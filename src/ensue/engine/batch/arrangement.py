@@ -9,12 +9,12 @@ it had there.
 
 from __future__ import annotations
 
-from ensue.engine.batch.many.group import BatchGroup, GroupMember
+from ensue.engine.batch.many.group import BatchGroup
 from ensue.engine.batch.paths import Path, path_alone
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.batch.snapshots import decode_correlation, encode_correlation
+from ensue.engine.batch.snapshots import RunningRule, decode_correlation, encode_correlation
 from ensue.engine.core.relating.form import ChainForm, form_of
 from ensue.engine.core.shapes import Company, company_of, shape_of
 from ensue.engine.counts import Counts
@@ -22,8 +22,6 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import Machine
 from ensue.machine.prepared import brought_plan
-
-RunningRule = ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember
 
 
 class Arrangement:
@@ -93,29 +91,27 @@ class Arrangement:
             assert isinstance(correlation, FilterCorrelation)
             if form.after is None or self._depth == 1:
                 return RelatedCorrelation(correlation, form, types, self._counts, number)
-            path = Path("events", "it waits for the clock beside rules that feed others")
+            return self._by_event(number, "it waits for the clock beside rules that feed others")
         if machine is None or path.name == "timed":
             reason = path.reason or "its timers run in a cell only while no other rule feeds it"
-            by_event = Path("events", reason)
-            return EventCorrelation(correlation, by_event, number, self._depth, types, self._counts)
+            return self._by_event(number, reason)
         return ColumnCorrelation(correlation, path, machine, types, self._counts)
+
+    def _by_event(self, number: int, why: str) -> EventCorrelation:
+        correlation, types = self._correlations[number], self._library.types
+        path = Path("events", why)
+        return EventCorrelation(correlation, path, number, self._depth, types, self._counts)
 
     def leave_columns(self, name: str, why: str) -> EventCorrelation:
         """Let a rule that relates events go on event by event, from the state that it has."""
-        running = self.running[name]
-        assert isinstance(running, RelatedCorrelation)
         number = next(n for n, each in enumerate(self._correlations) if each.name == name)
-        path = Path("events", why)
-        types = self._library.types
-        by_event = EventCorrelation(
-            running.correlation, path, number, self._depth, types, self._counts
-        )
-        decode_correlation(by_event, encode_correlation(running))
+        by_event = self._by_event(number, why)
+        decode_correlation(by_event, encode_correlation(self.running[name]))
         self.running[name] = by_event
         return by_event
 
-    def leave(self, group: BatchGroup) -> None:
-        """Let the members of a group run alone from now on."""
+    def dissolve(self, group: BatchGroup) -> None:
+        """Let all members of a group run alone from now on."""
         for name in list(group.members):
             self.release(group, name)
 

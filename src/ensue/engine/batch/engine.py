@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.arrangement import RunningRule
 from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.intake import CheckedRows, EventBatch, Intake
 from ensue.engine.batch.many.group import BatchGroup, GroupMember
@@ -34,6 +33,7 @@ from ensue.engine.batch.snapshots import (
     FORMAT,
     VERSION,
     EngineState,
+    RunningRule,
     decode_correlation,
     decode_engine,
     encode_correlation,
@@ -77,8 +77,8 @@ class BatchEngine:
         self._given_columns = columns
         self.clock: int | None = None
         self._intake = Intake(library.types, self.counts, max_jump)
-        self._positioned = 0
-        self._passed = -ENDLESS
+        self._next_row = 0
+        self._passed_time = -ENDLESS
         self._set_up(library)
         self._sweeps = self._new_sweeps()
 
@@ -86,14 +86,14 @@ class BatchEngine:
         self._library = library
         self._types = library.types
         self._pass = OrderedPass(library, self.counts)
-        self._arranged = self._pass.arranged
+        self._arrangement = self._pass.arranged
         self._forms = OutputForms(library, self._pass.is_linked, self._given_columns)
         self._shortest = shortest_period(library)
 
     @property
     def correlations(self) -> dict[str, RunningRule]:
         """The object that runs each correlation, by name, in the order of the library."""
-        return self._arranged.running
+        return self._arrangement.running
 
     @property
     def rejected(self) -> list[Rejected]:
@@ -118,11 +118,11 @@ class BatchEngine:
         return any(each.has_timers for each in self._timed())
 
     def _timed(self) -> Iterator[EventCorrelation | RelatedCorrelation | BatchGroup]:
-        """Whatever may have timers: rules by event or by related events, and groups."""
+        """The rules alone and the groups that may have timers."""
         for each in self.correlations.values():
             if isinstance(each, EventCorrelation | RelatedCorrelation):
                 yield each
-        yield from self._arranged.groups
+        yield from self._arrangement.groups
 
     # --- tables -----------------------------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class BatchEngine:
     def read_table(
         self, table: Any, source: str = "arrow", mapping: ColumnMapping | None = None
     ) -> Iterator[BatchOutputs]:
-        """Read a table; its outputs come in parts, and in no form yet."""
+        """Read a table; returns its outputs in parts, which become tables, events or lines."""
         self._make_room()
         for batch in self._intake.batches(table, source, self.clock, mapping):
             yield from self._counted(self._run_in_steps(batch))
@@ -163,9 +163,9 @@ class BatchEngine:
         """Which rows of a chunk are events of this library, and what is wrong with the others."""
         return self._intake.check(chunk)
 
-    def keep_to(self, stretch: TimeRun) -> None:
-        """Reject rows before and after a stretch of times, where `read_batch` meets them."""
-        self._intake.keep_to(stretch)
+    def keep_to(self, span: TimeRun) -> None:
+        """Reject rows before and after a span of times, where `read_batch` meets them."""
+        self._intake.keep_to(span)
 
     def read_batch(self, batch: Batch) -> Iterator[BatchOutputs]:
         """Read rows that were checked, and are in order; returns their outputs.
@@ -251,7 +251,7 @@ class BatchEngine:
         if self._shortest is None or not len(batch):
             return None
         first = int(batch.times[0]) if self.clock is None else self.clock
-        keys = len(batch) + sum(each.keys.count for each in self._arranged.groups)
+        keys = len(batch) + sum(each.keys.count for each in self._arrangement.groups)
         keys += sum(
             len(each.instances)
             for each in self.correlations.values()
@@ -263,7 +263,7 @@ class BatchEngine:
 
     def pass_time(self, time: int) -> None:
         """Let windows end by a time, where no rule has timers; rows before it are still read."""
-        self._passed = max(self._passed, time)
+        self._passed_time = max(self._passed_time, time)
 
     def may_be_due(self, time: int) -> bool:
         due = self.next_due()
@@ -285,7 +285,7 @@ class BatchEngine:
                 self._fingerprint(),
                 self.clock,
                 self.rows_read,
-                self._positioned,
+                self._next_row,
                 [*self._states().values()],
             )
         )
@@ -293,8 +293,8 @@ class BatchEngine:
     def _states(self) -> dict[str, bytes]:
         """The states of correlations, by their names, without what has left a window by now."""
         if self.clock is not None:
-            now = max(self.clock, self._passed)
-            for each in [*self.correlations.values(), *self._arranged.groups]:
+            now = max(self.clock, self._passed_time)
+            for each in [*self.correlations.values(), *self._arrangement.groups]:
                 if not isinstance(each, GroupMember):
                     each.reach(now)
         return {name: encode_correlation(each) for name, each in self.correlations.items()}
@@ -304,13 +304,13 @@ class BatchEngine:
         state = decode_engine(snapshot, self._fingerprint())
         self.clock = state.clock
         self._intake.rows_read = state.rows_read
-        self._positioned = state.positioned
-        self._take_over(dict(zip(self.correlations, state.correlations, strict=True)))
+        self._next_row = state.positioned
+        self._restore_rules(dict(zip(self.correlations, state.correlations, strict=True)))
 
-    def go_on(self, clock: int | None, states: Mapping[str, bytes]) -> None:
+    def restore_states(self, clock: int | None, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names; it has read nothing yet."""
         self.clock = clock
-        self._take_over(states)
+        self._restore_rules(states)
 
     def _fingerprint(self) -> str:
         return hashlib.sha256(print_library(self._library.tree).encode()).hexdigest()
@@ -327,10 +327,10 @@ class BatchEngine:
         }
         self._set_up(library)
         self._intake.change(library.types)
-        self._take_over(states)
+        self._restore_rules(states)
         self._sweeps = self._new_sweeps()
 
-    def _take_over(self, states: Mapping[str, bytes]) -> None:
+    def _restore_rules(self, states: Mapping[str, bytes]) -> None:
         """Go on from the states of correlations, by their names."""
         for name, state in states.items():
             running = self.correlations[name]
@@ -339,11 +339,11 @@ class BatchEngine:
                 left = running.path.name == "table" and has_left_table(state)
                 if not left and decode_correlation(running, state):
                     continue
-                self._arranged.release(running.group, name)
+                self._arrangement.release(running.group, name)
             try:
                 decode_correlation(self.correlations[name], state)
             except LeavesColumnsError as error:
-                decode_correlation(self._arranged.leave_columns(name, str(error)), state)
+                decode_correlation(self._arrangement.leave_columns(name, str(error)), state)
 
     # --- one batch --------------------------------------------------------------------------------
 
@@ -352,13 +352,13 @@ class BatchEngine:
         reached = [int(batch.times[-1])] if len(batch) else []
         reached += [each for each in (until, self.clock) if each is not None]
         self.clock = max(reached, default=None)
-        first = self._positioned
-        self._positioned += len(batch)
+        first = self._next_row
+        self._next_row += len(batch)
         return self._forms.of_batch(self._pass.run(batch, first, self.clock))
 
     def _clear_up(self) -> None:
         """Drop events that no key holds, and keys whose windows and timeouts have passed."""
-        for running in [*self.correlations.values(), *self._arranged.groups]:
+        for running in [*self.correlations.values(), *self._arrangement.groups]:
             if isinstance(running, ColumnCorrelation | RelatedCorrelation | BatchGroup):
                 running.clear_up()
         if self.clock is None:
@@ -377,14 +377,14 @@ class BatchEngine:
         # Keys keep their numbers as long as a run goes on, also keys that hold nothing.
         before, states = self._key_count(), self._states()
         self._set_up(self._library)
-        self._take_over(states)
+        self._restore_rules(states)
         self._sweeps.done(before, self._key_count(), clock)
 
     def _new_sweeps(self) -> Sweeps:
         return Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait(self._library.correlations), growth=4)
 
     def _key_count(self) -> int:
-        """How many keys have numbers, and with them cells, in all correlations."""
+        """How many keys are numbered, and have cells, in all correlations."""
         numbered = {
             id(each.keys): each.keys.count
             for each in self.correlations.values()

@@ -3,7 +3,7 @@
 In comes what one engine has saved; out goes what the other can go on from. The plain data of
 `ensue.engine.core.saved_rules` is the form of exchange: for each rule its keys, the sets of active
 states, and what is bound. `column_state` makes a `ColumnState` of it: keys, states or starts, due
-times, and columns of what is bound; the way back is `saved_rule` in `column_state`.
+times, and columns of what is bound; the way back is `saved_states.saved_rule`.
 
 Both engines run the same machines, so that states keep their numbers, and timers their due times;
 a snapshot on a machine that is built differently today cannot move. Of a bound event the batch
@@ -21,18 +21,19 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.column_state import (
+from ensue.engine.batch.engine import BatchEngine
+from ensue.engine.batch.input.column import Column
+from ensue.engine.batch.input.keys import plain_column
+from ensue.engine.batch.related.correlation import RelatedCorrelation
+from ensue.engine.batch.saved_states import (
     ColumnState,
+    SavedEvents,
     arrow_bytes,
-    arrow_table,
     object_bytes,
     pack_events,
     saved_rule,
 )
-from ensue.engine.batch.engine import BatchEngine
-from ensue.engine.batch.input.column import Column
-from ensue.engine.batch.related.correlation import RelatedCorrelation
-from ensue.engine.batch.single.by_event import EventCorrelation, SavedEvents
+from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.snapshots import decode_engine
 from ensue.engine.core.instances.keys import whole_key
 from ensue.engine.core.jit import FAR
@@ -64,6 +65,7 @@ from ensue.machine.records import MachineRecord
 def column_state(
     rule: SavedRule, timers: RuleTimers, machine: Machine, names: tuple[Parts, ...], whole: bool
 ) -> ColumnState:
+    """The state of a rule in columns, which keeps `names` of bound events, or `whole` events."""
     keys = [whole_key(restore_key(key)) for key, _, _ in rule.keys]
     bound: dict[BoundPlace, Event | int] = {}
     for at, (_, _, places) in enumerate(rule.keys):
@@ -88,13 +90,11 @@ def column_state(
         columns["state"] = pa.array([state for _, state, _ in rule.keys], pa.uint32())
     if len(timers):
         columns |= _columns_of_timers(rule, timers)
-    values = [key[0][1] for key in keys if len(key) == 1]
-    kinds = {type(value) for value in values}
-    general = None
-    if len(values) == len(keys) and kinds in ({str}, {int}):
-        columns["key"] = pa.array(values, pa.string() if kinds == {str} else pa.int64())
-    else:
+    general, plain = None, plain_column(keys)
+    if plain is None:
         general = msgspec.msgpack.encode(keys)
+    else:
+        columns["key"] = plain
     counted_at, counted = _counted(rule)
     others = [name for name in names if name != ("id",)]
     return ColumnState(
@@ -215,7 +215,7 @@ def restore_from_step(
 ) -> None:
     """Put a fresh engine of the same library into the state that the step engine has saved."""
     names = {rule.name for rule in saved.rules}
-    engine.go_on(clock, states_from_step(engine, library, saved, clock, names))
+    engine.restore_states(clock, states_from_step(engine, library, saved, clock, names))
 
 
 def states_from_step(
@@ -235,7 +235,7 @@ def states_from_step(
         if isinstance(running, EventCorrelation | RelatedCorrelation):
             number = None if plain is None else 0
             moved = msgspec.structs.replace(rule, machine=number)
-            states[rule.name] = msgspec.msgpack.encode(SavedEvents(clock, plain, moved))
+            states[rule.name] = SavedEvents(clock, plain, moved).encode()
             continue
         machine = _machine(library, correlation)
         if machine is None or save_machine(machine) != plain:
@@ -276,5 +276,4 @@ def _rule_of(
     column = msgspec.msgpack.decode(state, type=ColumnState)
     machine = _machine(library, correlation)
     assert machine is not None, "what runs in columns has a machine"
-    table = arrow_table(column.keys)
-    return saved_rule(correlation, machine, column, table), save_machine(machine)
+    return saved_rule(correlation, machine, column), save_machine(machine)

@@ -18,7 +18,7 @@ from ensue.engine.batch.input.batches import Batch
 from ensue.engine.batch.input.intake import EventBatch
 from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.many.group import BatchGroup, GroupMember
-from ensue.engine.batch.output.columns import Made, MadeInTurn, Output
+from ensue.engine.batch.output.columns import PartedOutputs, PositionedOutputs, SourceOutputs
 from ensue.engine.batch.output.order import (
     OutputPlaces,
     Positions,
@@ -68,26 +68,25 @@ class OrderedPass:
             return None
         return max(1, POSITIONS_AT_ONCE // (self._depth * position_width(self._depth)))
 
-    def run(self, batch: Batch, first: int, clock: int | None) -> list[Output]:
+    def run(self, batch: Batch, first: int, clock: int | None) -> list[PositionedOutputs]:
         """The outputs of a batch, whose first row has the number `first` in the stream."""
-        rows = _Rows(batch, first, clock, self._depth, self.is_linked)
-        fed: dict[str, list[Segment]] = {name: [] for name in self._reading_order}
-        outputs: list[Output] = []
-        own: dict[str, int] = {}
+        rows = _BatchRows(batch, first, clock, self._depth, self.is_linked)
+        outputs: list[PositionedOutputs] = []
+        rows_read: dict[str, int] = {}
         for group in list(self.arranged.groups):
             if len(batch) or group.has_timers:
-                outputs += self._read_in_group(group, rows, own)
+                outputs += self._read_in_group(group, rows, rows_read)
+        fed: dict[str, list[Segment]] = {name: [] for name in self._reading_order}
         for name in self._reading_order:
             if isinstance(self.arranged.running[name], GroupMember):
                 continue
-            made, read, is_timed = self._read_alone(name, rows, own.get(name, 0), fed[name])
+            made, read = self._read_alone(name, rows, rows_read.get(name, 0), fed[name])
             if not len(made):
                 continue
             number = self._numbers[name]
             if not self.is_linked:
                 is_only = len(self._numbers) == 1
-                where = _NOWHERE if is_only else rows.places(read, number, is_timed)
-                outputs.append((made, where))
+                outputs.append((made, _NOWHERE if is_only else rows.places(read, number)))
                 continue
             positions = output_positions(read, number)
             outputs.append((made, positions))
@@ -97,28 +96,28 @@ class OrderedPass:
                 for reader in readers:
                     fed[reader].append(segment)
         for group in [each for each in self.arranged.groups if not each.has_room]:
-            self.arranged.leave(group)
+            self.arranged.dissolve(group)
         return outputs
 
     def _read_alone(
-        self, name: str, rows: _Rows, done: int, fed: list[Segment]
-    ) -> tuple[Made, Positions, bool]:
-        """What a rule alone puts out, at which readings, and whether it reads event by event.
+        self, name: str, rows: _BatchRows, done: int, fed: list[Segment]
+    ) -> tuple[SourceOutputs, Positions]:
+        """The outputs of a rule alone, and the positions of the readings behind them.
 
-        The first `done` rows are behind it already.
+        The rule has read the first `done` rows already, in a group that it has left.
         """
         running = self.arranged.running[name]
         assert not isinstance(running, GroupMember)
         try:
-            made, read = _read(running, rows, done, fed)
+            return _read(running, rows, done, fed)
         except LeavesColumnsError as error:
-            running = self.arranged.leave_columns(name, str(error))
-            made, read = _read(running, rows, done, fed)
-        return made, read, running.is_timed
+            return _read(self.arranged.leave_columns(name, str(error)), rows, done, fed)
 
-    def _read_in_group(self, group: BatchGroup, rows: _Rows, own: dict[str, int]) -> list[Output]:
-        """The outputs of a group. `own` gets how many rows each member has read that has left."""
-        found: list[tuple[MadeInTurn, Roots | int]] = []
+    def _read_in_group(
+        self, group: BatchGroup, rows: _BatchRows, rows_read: dict[str, int]
+    ) -> list[PositionedOutputs]:
+        """The outputs of a group. `rows_read` gets for each rule that leaves it how far it came."""
+        found: list[tuple[PartedOutputs, Roots | int]] = []
         done = 0
         while True:
             made, roots, read = group.read(rows.segment(False, done), rows.clock)
@@ -129,7 +128,7 @@ class OrderedPass:
             done += read
             for name in group.leaving:
                 self.arranged.release(group, name)
-                own[name] = done
+                rows_read[name] = done
             if not group.members:
                 break
         if not self.is_linked and len(group.members) == len(self.arranged.running):
@@ -138,8 +137,9 @@ class OrderedPass:
         return [(made, self._places_in_group(group, made, of, rows)) for made, of in found]
 
     def _places_in_group(
-        self, group: BatchGroup, made: MadeInTurn, roots: Roots | int, rows: _Rows
+        self, group: BatchGroup, made: PartedOutputs, roots: Roots | int, rows: _BatchRows
     ) -> Positions | OutputPlaces:
+        """The places of outputs by their roots, or by their rows behind so many other rows."""
         if self.is_linked:
             positions = rows.segment(False).positions
             numbers = group.numbers[made.rules]
@@ -153,18 +153,18 @@ class OrderedPass:
 
 def _read(
     running: ColumnCorrelation | RelatedCorrelation | EventCorrelation,
-    rows: _Rows,
+    rows: _BatchRows,
     done: int,
     fed: list[Segment],
-) -> tuple[Made, Positions]:
-    is_timed = isinstance(running, EventCorrelation)
-    segments = [rows.segment(is_timed, done), *fed] if len(rows.batch) else fed
+) -> tuple[SourceOutputs, Positions]:
+    by_event = isinstance(running, EventCorrelation)
+    segments = [rows.segment(by_event, done), *fed] if len(rows.batch) else fed
     if isinstance(running, ColumnCorrelation):
         return running.read(segments)
     return running.read(segments, rows.clock)
 
 
-class _Rows:
+class _BatchRows:
     """The rows of a batch with their positions, in the form that a correlation needs.
 
     Where no correlation feeds another, the number of a row in the batch is its position, unless
@@ -188,13 +188,13 @@ class _Rows:
     def _by_number(self) -> Segment:
         return Segment(self.batch, np.arange(len(self.batch)).reshape(-1, 1))
 
-    def segment(self, is_timed: bool, done: int = 0) -> Segment:
-        """The rows after the first `done`, for a rule with timers or without."""
-        whole = self._in_stream if is_timed or self._is_linked else self._by_number
+    def segment(self, by_event: bool, done: int = 0) -> Segment:
+        """The rows after the first `done`, for a rule that runs event by event or in columns."""
+        whole = self._in_stream if by_event or self._is_linked else self._by_number
         return Segment(self.batch.since(done), whole.positions[done:]) if done else whole
 
-    def places(self, read: Positions, number: int, is_timed: bool) -> OutputPlaces:
-        """The places of outputs, from the readings that made them; no correlation feeds another."""
-        if is_timed:
-            return OutputPlaces.of_positions(read, number, self._first, self.batch.times)
-        return OutputPlaces.of_rows(read[:, 0], number)
+    def places(self, read: Positions, number: int) -> OutputPlaces:
+        """The places of outputs, from the positions of readings; no correlation feeds another."""
+        if read.shape[1] == 1:
+            return OutputPlaces.of_rows(read[:, 0], number)
+        return OutputPlaces.of_positions(read, number, self._first, self.batch.times)

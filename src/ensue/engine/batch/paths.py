@@ -50,13 +50,16 @@ def path_alone(
             return Path("related"), None
         if relates_events(correlation):
             return Path("events", form), None
-    return path_of(correlation, planned)
+    return path_on_machine(correlation, planned)
 
 
-def path_of(correlation: Correlation, brought: Plan | None = None) -> tuple[Path, Machine | None]:
-    """How a correlation runs in batches, and its machine if that is in columns.
+def path_on_machine(
+    correlation: Correlation, brought: Plan | None = None
+) -> tuple[Path, Machine | None]:
+    """How a correlation runs by its machine, and the machine if it runs in columns.
 
-    A plan that was brought along is taken as it is; else one is made.
+    A rule that relates events has no machine. A plan that was brought along is taken as it is; else
+    one is made.
     """
     planned = brought if brought is not None else plan(correlation)
     if planned.form == "memory":

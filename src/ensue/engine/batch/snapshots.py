@@ -1,22 +1,29 @@
 """The state of a batch engine as bytes, and back.
 
 A versioned header in msgpack around Arrow tables: for each correlation its keys with their states
-and places, and the events that those places refer to. Keys that stand as if they had never read
-anything are left out. States are written as the sets of states of the machine that they stand for,
-so that the numbers of a table, which depend on what came first, stay inside a process.
+and places, and the events that are bound there. Keys that are in their first state are left out.
+States are written as the sets of states of the machine that they stand for, so that the numbers of
+a table, which depend on what came first, stay inside a process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.batch.column_state import (
+from ensue.engine.batch.input.column import Column, attribute_column
+from ensue.engine.batch.many.group import GroupMember
+from ensue.engine.batch.output.columns import present_or_none
+from ensue.engine.batch.output.remembered import KeptReadings
+from ensue.engine.batch.related.correlation import RelatedCorrelation
+from ensue.engine.batch.related.saving import restore_related, save_related
+from ensue.engine.batch.saved_states import (
     ColumnState,
+    SavedEvents,
     arrow_bytes,
     arrow_table,
     object_bytes,
@@ -25,21 +32,17 @@ from ensue.engine.batch.column_state import (
     saved_rule,
     whole_events,
 )
-from ensue.engine.batch.input.column import Column
-from ensue.engine.batch.many.group import GroupMember
-from ensue.engine.batch.output.columns import present_or_none
-from ensue.engine.batch.related.correlation import RelatedCorrelation
-from ensue.engine.batch.related.saving import encode_related, restore_related
-from ensue.engine.batch.single.by_event import EventCorrelation, SavedEvents
+from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.batch.single.linear import LinearWalk
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import distinct, ranks_in
+from ensue.engine.core.numbering import Numbers, Rows, distinct, ranks_in
 from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
 from ensue.engine.core.saved_rules import damaged, save_machine
 from ensue.engine.ports import Key
 from ensue.errors import SnapshotError
+from ensue.lang.expressions.names import Parts
 from ensue.machine.model import Machine
 
 FORMAT = "ensue-batch-snapshot"
@@ -82,14 +85,16 @@ def decode_engine(snapshot: bytes, library: str) -> EngineState:
     return state
 
 
-def encode_correlation(
-    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember,
-) -> bytes:
+RunningRule = ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember
+"""The object that runs one correlation."""
+
+
+def encode_correlation(running: RunningRule) -> bytes:
     if isinstance(running, EventCorrelation):
-        return running.snapshot()
+        return running.save().encode()
     if isinstance(running, RelatedCorrelation):
-        return encode_related(running)
-    return msgspec.msgpack.encode(_column_state(running))
+        return save_related(running).encode()
+    return msgspec.msgpack.encode(_save(running))
 
 
 def has_left_table(snapshot: bytes) -> bool:
@@ -98,10 +103,7 @@ def has_left_table(snapshot: bytes) -> bool:
     return state is None or state.stepped
 
 
-def decode_correlation(
-    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember,
-    snapshot: bytes,
-) -> bool:
+def decode_correlation(running: RunningRule, snapshot: bytes) -> bool:
     """Go on from a state; False if a member of a group has to leave it for that.
 
     Raises `LeavesColumnsError` if a rule that relates events has to run event by event for it.
@@ -112,22 +114,19 @@ def decode_correlation(
         raise SnapshotError(f"the snapshot is damaged: {e}") from None
 
 
-def _decode_correlation(
-    running: ColumnCorrelation | RelatedCorrelation | EventCorrelation | GroupMember,
-    snapshot: bytes,
-) -> bool:
+def _decode_correlation(running: RunningRule, snapshot: bytes) -> bool:
     if isinstance(running, RelatedCorrelation):
         restore_related(running, msgspec.msgpack.decode(snapshot, type=SavedEvents))
         return True
     state = _column_state_in(snapshot)
     if isinstance(running, EventCorrelation):
         if state is None:
-            running.restore(snapshot)
+            running.restore(msgspec.msgpack.decode(snapshot, type=SavedEvents))
         else:
             machine = running.machine
             assert machine is not None, "what has run in columns has a machine"
-            rule = saved_rule(running.correlation, machine, state, arrow_table(state.keys))
-            running.go_on(SavedEvents(None, save_machine(machine), rule))
+            rule = saved_rule(running.correlation, machine, state)
+            running.restore(SavedEvents(None, save_machine(machine), rule))
         return True
     if state is None:
         if not isinstance(running, GroupMember):
@@ -144,92 +143,129 @@ def _column_state_in(snapshot: bytes) -> ColumnState | None:
         return None
 
 
-def _column_state(running: ColumnCorrelation | GroupMember) -> ColumnState:
+# --- the state of a rule in columns ---------------------------------------------------------------
+
+
+def _save(running: ColumnCorrelation | GroupMember) -> ColumnState:
     running.make_room()
     running.drop_expired()
-    held, keys, maker = running.held, running.keys, running.maker
+    held, keys = running.held, running.keys
+    counts = running.maker.counts
+    counted = {
+        (key, trigger): number
+        for (rule, key, trigger), number in counts.still_counted(running.latest).items()
+        if rule == running.number
+    }
     # Keys for which a group has no room any more have read nothing in it.
     count = min(keys.count, len(held.slots))
     keeps_all = running.has_start or not keys.keyed
     busy = np.ones(count, np.bool_) if keeps_all else held.is_busy()[:count]
-    # Outputs are counted for one moment; once the clock has left it, they are not asked for.
-    then, now = maker.counted_at, running.latest
-    is_over = then is not None and now is not None and then < now
-    counted = {
-        (k, i): n
-        for (rule, k, i), n in maker.counted.items()
-        if rule == running.number and not is_over
-    }
     busy[[key for key, _ in counted]] = True
     chosen = np.flatnonzero(busy)
-    columns: dict[str, Any] = {}
+    columns, kept = _save_slots(running, chosen)
+    is_stepped = _has_starts(held)
+    states: list[list[int]] = []
+    if isinstance(held, RuleCells) and not is_stepped:
+        columns["state"], states = _save_states(held, chosen)
+    else:
+        columns |= _save_starts(held, chosen)
+    if isinstance(held, RuleCells) and len(held.table.timers):
+        columns |= _save_timers(held, chosen)
+    general, plain = None, keys.column()
+    if plain is not None:
+        columns["key"] = plain.take(pa.array(chosen))
+    else:
+        every = keys.all()
+        general = msgspec.msgpack.encode([every[number] for number in chosen.tolist()])
+    named = {".".join(name): column for name, column in (kept.columns if kept else {}).items()}
+    arrays = {n: present_or_none(c) for n, c in named.items() if c.kind != "object"}
+    return ColumnState(
+        stepped=is_stepped,
+        keys=arrow_bytes(pa.table(columns)),
+        general_keys=general,
+        states=states,
+        kept=arrow_bytes(pa.table(arrays)),
+        objects={n: object_bytes(c) for n, c in named.items() if c.kind == "object"},
+        counted_at=counts.at,
+        counted=[(int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in counted.items()],
+        packed=pack_events(kept.whole) if kept and kept.whole else None,
+    )
+
+
+def _has_starts(held: RuleCells | LinearWalk) -> bool:
+    """Whether keys are saved with the starts of their states, and not with a set of states."""
+    return isinstance(held, LinearWalk) or held.table.has_window or bool(held.table.timers)
+
+
+def _save_slots(
+    running: ColumnCorrelation | GroupMember, chosen: Rows
+) -> tuple[dict[str, Any], KeptReadings | None]:
+    """A column for each place, with rows of the readings that are bound; and these readings."""
+    held = running.held
     slots, bound = held.slots[chosen], held.bound()[chosen]
-    timer_slots = held.table.timer_slots if isinstance(held, RuleCells) else []
-    for slot in timer_slots:
+    for slot in _timer_slots(held):
         # A firing of a timer is kept beside the events, as a reading.
         assert isinstance(running, GroupMember), "only rules of groups have timers"
         here = np.flatnonzero(bound[:, slot])
         moments = slots[here, slot]
         slots[:, slot] = 0
         if here.size:
-            slots[here, slot] = running.readings_of(moments)
+            slots[here, slot] = running.group.readings_of(moments)
     bound &= slots > 0
     numbers = distinct(slots[bound])
-    kept = running.remembered.taken(numbers) if numbers.size else None
     at = ranks_in(numbers, slots).astype(np.int32)
-    for place, slot in enumerate(held.slot_of):
-        # A place that holds nothing any more, or nothing yet, is null.
-        columns[f"place {place}"] = pa.array(at[:, slot], mask=~bound[:, slot])
-    states: list[list[int]] = []
-    is_stepped = isinstance(held, LinearWalk) or held.table.has_window or bool(held.table.timers)
-    if isinstance(held, RuleCells) and not is_stepped:
-        used, codes = np.unique(held.states[chosen], return_inverse=True)
-        known = [held.table.known[number] for number in used.tolist()]
-        states = [[-1] if each is None else sorted(each.active) for each in known]
-        columns["state"] = pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32))
-    else:
-        starts = held.starts_of(chosen)
-        for state in moving_states(held.machine):
-            of = np.ascontiguousarray(starts[:, state])
-            columns[f"start {state}"] = pa.array(of, mask=of == -FAR)
-        columns["started"] = pa.array(held.started_of(chosen))
-    if isinstance(held, RuleCells) and len(held.table.timers):
-        for timer in range(len(held.table.timers)):
-            due = held.due_of(chosen, timer)
-            columns[f"due {timer}"] = pa.array(due, mask=due == FAR)
-        columns["number"] = pa.array(held.ranks_of(chosen))
-    general = None
-    texts = keys.column()
-    if texts is not None:
-        columns["key"] = texts.take(pa.array(chosen))
-    else:
-        every = keys.all()
-        general = msgspec.msgpack.encode([every[number] for number in chosen.tolist()])
-    plain = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind != "object"}
-    objects = {n: c for n, c in (kept.columns if kept else {}).items() if c.kind == "object"}
-    return ColumnState(
-        stepped=is_stepped,
-        keys=arrow_bytes(pa.table(columns)),
-        general_keys=general,
-        states=states,
-        kept=arrow_bytes(pa.table({_name(n): present_or_none(c) for n, c in plain.items()})),
-        objects={_name(n): object_bytes(c) for n, c in objects.items()},
-        counted_at=maker.counted_at,
-        counted=[(int(np.searchsorted(chosen, key)), id_, n) for (key, id_), n in counted.items()],
-        packed=pack_events(kept.whole) if kept and kept.whole else None,
-    )
+    # A place that holds nothing any more, or nothing yet, is null.
+    columns = {
+        f"place {place}": pa.array(at[:, slot], mask=~bound[:, slot])
+        for place, slot in enumerate(held.slot_of)
+    }
+    return columns, running.remembered.taken(numbers) if numbers.size else None
+
+
+def _timer_slots(held: RuleCells | LinearWalk) -> Sequence[int]:
+    return held.table.timer_slots if isinstance(held, RuleCells) else ()
+
+
+def _save_states(held: RuleCells, chosen: Rows) -> tuple[pa.Array, list[list[int]]]:
+    """For each key the number of its set of states, and these sets; [-1] has not started."""
+    used, codes = np.unique(held.states[chosen], return_inverse=True)
+    known = [held.table.known[number] for number in used.tolist()]
+    states = [[-1] if each is None else sorted(each.active) for each in known]
+    return pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32)), states
+
+
+def _save_starts(held: RuleCells | LinearWalk, chosen: Rows) -> dict[str, Any]:
+    """The start of each state of the machine, null where it is not active."""
+    columns: dict[str, Any] = {}
+    starts = held.starts_of(chosen)
+    for state in moving_states(held.machine):
+        of = np.ascontiguousarray(starts[:, state])
+        columns[f"start {state}"] = pa.array(of, mask=of == -FAR)
+    columns["started"] = pa.array(held.started_of(chosen))
+    return columns
+
+
+def _save_timers(held: RuleCells, chosen: Rows) -> dict[str, Any]:
+    """When each timer is due, null where it does not run; the order of the keys' last events."""
+    columns: dict[str, Any] = {}
+    for timer in range(len(held.table.timers)):
+        due = held.due_of(chosen, timer)
+        columns[f"due {timer}"] = pa.array(due, mask=due == FAR)
+    columns["number"] = pa.array(held.ranks_of(chosen))
+    return columns
 
 
 def _restore(running: ColumnCorrelation | GroupMember, state: ColumnState) -> bool:
+    """Go on from a state; False if a member of a group has to leave it for that."""
     table = arrow_table(state.keys)
-    keys, remembered, maker = running.keys, running.remembered, running.maker
     _check_keys(running, state, table)
     if state.general_keys is not None:
-        at = keys.restore_general(msgspec.msgpack.decode(state.general_keys, type=list[Key]))
+        general = msgspec.msgpack.decode(state.general_keys, type=list[Key])
+        at = running.keys.restore_keys(general)
     else:
-        at = keys.restore(table.column("key").combine_chunks())
+        at = running.keys.restore(table.column("key").combine_chunks())
     running.make_room()
-    if isinstance(running, GroupMember) and not running.has_room:
+    if isinstance(running, GroupMember) and not running.group.has_room:
         return False
     held = running.held
     if state.stepped:
@@ -248,28 +284,45 @@ def _restore(running: ColumnCorrelation | GroupMember, state: ColumnState) -> bo
         known = [held.table.number_of_set(frozenset(each)) for each in state.states]
         if at.size:
             held.take_states(at, np.array(known, np.int64)[table.column("state").to_numpy()])
-    kept = arrow_table(state.kept)
-    columns = {_parts(name): _column(kept.column(name)) for name in kept.schema.names}
-    columns |= {_parts(name): object_column(data) for name, data in state.objects.items()}
-    rows = len(next(iter(columns.values()))) if columns else 0
-    _check_places(running, table, columns, rows, len(held.slot_of))
-    first = remembered.restore(rows, columns, whole_events(state))
-    timer_slots = held.table.timer_slots if isinstance(held, RuleCells) else []
-    for place, slot in enumerate(held.slot_of):
-        column = table.column(f"place {place}").cast(pa.int64())
-        readings = column.fill_null(-first).to_numpy() + first
-        if slot in timer_slots:
-            assert isinstance(running, GroupMember), "only rules of groups have timers"
-            there = np.flatnonzero(readings)
-            if there.size:
-                held.slots[at[there], slot] = running.moments_of(readings[there])
-        else:
-            held.slots[at, slot] = readings
-    maker.recall(
+    _restore_slots(running, held, state, table, at)
+    running.maker.counts.restore(
         state.counted_at,
         {(running.number, int(at[key]), id_): n for key, id_, n in state.counted},
     )
     return True
+
+
+def _restore_slots(
+    running: ColumnCorrelation | GroupMember,
+    held: RuleCells | LinearWalk,
+    state: ColumnState,
+    table: pa.Table,
+    at: Numbers,
+) -> None:
+    """Take in the events that are bound, and bind them in the slots of keys `at`."""
+    kept = arrow_table(state.kept)
+    columns: dict[Parts, Column] = {}
+    for name in kept.schema.names:
+        column = attribute_column(kept.column(name).combine_chunks())
+        if column is None:
+            raise damaged(f"`{running.name}` has events whose `{name}` has no kind")
+        columns[tuple(name.split("."))] = column
+    for name, data in state.objects.items():
+        columns[tuple(name.split("."))] = object_column(data)
+    rows = len(next(iter(columns.values()))) if columns else 0
+    _check_places(running, table, columns, rows, len(held.slot_of))
+    first = running.remembered.restore(rows, columns, whole_events(state))
+    timer_slots = _timer_slots(held)
+    for place, slot in enumerate(held.slot_of):
+        column_of_place = table.column(f"place {place}").cast(pa.int64())
+        readings = column_of_place.fill_null(-first).to_numpy() + first
+        if slot in timer_slots:
+            assert isinstance(running, GroupMember), "only rules of groups have timers"
+            there = np.flatnonzero(readings)
+            if there.size:
+                held.slots[at[there], slot] = running.group.moments_of(readings[there])
+        else:
+            held.slots[at, slot] = readings
 
 
 def _check_keys(
@@ -309,7 +362,7 @@ def _check_keys(
 def _check_places(
     running: ColumnCorrelation | GroupMember,
     table: pa.Table,
-    columns: Mapping[tuple[str, ...], Column],
+    columns: Mapping[Parts, Column],
     rows: int,
     places: int,
 ) -> None:
@@ -341,25 +394,3 @@ def _due(timers: int, table: pa.Table) -> tuple[Any, Any]:
     for timer in range(timers):
         due[:, timer] = table.column(f"due {timer}").fill_null(FAR).to_numpy()
     return due, table.column("number").to_numpy()
-
-
-def _name(parts: tuple[str, ...]) -> str:
-    return ".".join(parts)
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    return tuple(name.split("."))
-
-
-def _column(held: pa.ChunkedArray) -> Column:
-    array = held.combine_chunks() if held.num_chunks != 1 else held.chunk(0)
-    missing = np.asarray(array.is_null()) if array.null_count else None
-    if pa.types.is_string(array.type):
-        return Column("string", array.fill_null(""), missing)
-    if pa.types.is_timestamp(array.type):
-        instants = array.cast(pa.int64()).fill_null(0)
-        return Column("timestamp", instants.to_numpy(zero_copy_only=False), missing)
-    kinds = {pa.bool_(): "boolean", pa.int64(): "integer", pa.float64(): "real"}
-    zero = False if pa.types.is_boolean(array.type) else 0
-    values = array.fill_null(zero).to_numpy(zero_copy_only=False)
-    return Column(kinds[array.type], values, missing)

@@ -16,7 +16,7 @@ from typing import Protocol
 import msgspec
 import pyarrow as pa
 
-from ensue.engine.batch import BatchEngine, path_of
+from ensue.engine.batch import BatchEngine, path_on_machine
 from ensue.engine.batch.exchanging import states_from_step
 from ensue.engine.changing import is_unchanged
 from ensue.engine.core.saved_rules import SavedStream
@@ -67,7 +67,7 @@ class GroupContext:
         feeds = any(set(self.plan.library.feeds.get(name, ())) & names for name in names)
         plain = self.task.form == "columns" and not (feeds or self.columns.structs)
         for rule in self.group.rules:
-            columnar = plain and path_of(rule.correlation)[0].name != "events"
+            columnar = plain and path_on_machine(rule.correlation)[0].name != "events"
             chosen.setdefault("batch" if columnar else "step", []).append(rule.name)
         return {name: self._part(rules) for name, rules in chosen.items()}
 
@@ -184,7 +184,7 @@ class ColumnEngine:
         if moved:
             saved = msgspec.msgpack.decode(snapshot, type=SavedStream)
             states = states_from_step(self._engine, before, saved, None, moved)
-            self._engine.go_on(self._engine.clock, states)
+            self._engine.restore_states(self._engine.clock, states)
 
     def read(self, table: pa.Table) -> Iterator[pa.Table]:
         for made in self._engine.push_in_parts(self._context.as_columns(table), DEFAULT_SOURCE):

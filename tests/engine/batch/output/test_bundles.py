@@ -18,7 +18,7 @@ def test_actions_that_bind_different_ports_at_the_same_places_are_one_bundle() -
     (bundle,) = bundles_of(table, [1, 2, 3])
     lacks = bundle.lacks(["a", "b", "c"])
 
-    assert bundle.places == {"a": (0,), "b": (1,), "c": (2,)}
+    assert bundle.slots == {"a": (0,), "b": (1,), "c": (2,)}
     assert lacks[[2, 1, 3]].tolist() == [
         [False, False, True],
         [False, True, True],
@@ -36,7 +36,7 @@ def test_what_differs_in_labels_places_or_turn_is_made_apart() -> None:
     ]
     bundles = bundles_of(table, [1, 2, 3])
 
-    assert [(b.labels, b.offset, b.places["a"]) for b in bundles] == [
+    assert [(b.labels, b.offset, b.slots["a"]) for b in bundles] == [
         ("", 0, (0,)),
         ("", 0, (0, 1)),
         ("", 1, (0,)),

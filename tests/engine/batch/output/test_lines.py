@@ -14,7 +14,7 @@ import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.input.column import Column, column_of
 from ensue.engine.batch.input.intake import EventBatch
-from ensue.engine.batch.output.columns import ColumnGroup, Made
+from ensue.engine.batch.output.columns import ColumnBundle, SourceOutputs
 from ensue.engine.batch.output.lines import batch_lines, lines_of
 from ensue.events.cloudevents import encode
 from ensue.events.times import EARLIEST, LATEST
@@ -67,7 +67,7 @@ def test_values_of_every_kind(data: st.DataObject, kind: str) -> None:
     ids = pa.array([each for each, _, _ in drawn], pa.string())
     times = np.array([each for _, each, _ in drawn], np.int64)
     values: Column = column_of([each for _, _, each in drawn])
-    group = ColumnGroup(
+    group = ColumnBundle(
         np.arange(len(drawn)),
         data.draw(texts),
         ids,
@@ -79,5 +79,5 @@ def test_values_of_every_kind(data: st.DataObject, kind: str) -> None:
         },
         {"correlation": ids, "labels": ids},
     )
-    lines = lines_of(Made(np.arange(len(drawn)), [group]))
+    lines = lines_of(SourceOutputs(np.arange(len(drawn)), [group]))
     assert lines.to_pylist() == [encode(each).decode() + "\n" for each in group.events()]

@@ -12,7 +12,7 @@ import pytest
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.related import correlation as related
-from ensue.engine.batch.related import counting
+from ensue.engine.batch.related import stretch_registers
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.events.event import Event
 from tests.engine.beside_reference import Way, follow
@@ -59,8 +59,8 @@ def test_a_match_that_was_forgotten_asks_for_no_reading(
 
 
 def test_triggers_and_values_outgrow_their_rooms(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "_FEWEST_TRIGGERS", 1)
-    monkeypatch.setattr(counting, "_SMALLEST_TABLE", 32)
+    monkeypatch.setattr(stretch_registers, "_FEWEST_TRIGGERS", 1)
+    monkeypatch.setattr(stretch_registers, "_SMALLEST_TABLE", 32)
 
     for seed in range(2 * SEEDS, 3 * SEEDS):
         in_batches(seed)

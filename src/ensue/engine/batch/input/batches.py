@@ -55,7 +55,7 @@ class Batch(ABC):
     def __init__(self) -> None:
         self._columns: dict[Parts, Column] = {}
         self._held: dict[Expression, Mask] = {}
-        self._asked: dict[Expression, Mask] = {}
+        self._evaluated: dict[Expression, Mask] = {}
 
     def __len__(self) -> int:
         return len(self.times)
@@ -64,10 +64,6 @@ class Batch(ABC):
     @abstractmethod
     def type_codes(self) -> npt.NDArray[np.int32]:
         """The place of each row's type among the declared types, -1 if it is none of them."""
-
-    @cached_property
-    @abstractmethod
-    def ids(self) -> pa.Array: ...
 
     @abstractmethod
     def _column(self, parts: Parts) -> Column: ...
@@ -89,9 +85,9 @@ class Batch(ABC):
         return self._columns[parts]
 
     def holds(self, predicate: Expression, wanted: Callable[[], Mask]) -> Mask:
-        """The rows of which a predicate holds; only what it says of the wanted rows counts.
+        """A mask of the rows for which a predicate holds. Only the wanted rows have to be right.
 
-        Which rows are wanted is asked for where the predicate is evaluated row by row.
+        Which rows are wanted is asked only where the predicate is evaluated row by row.
         """
         held = self._held.get(predicate)
         if held is None:
@@ -99,7 +95,7 @@ class Batch(ABC):
                 found = outcomes(predicate, self.column, len(self))
             except NotInColumnsError:
                 held = np.zeros(len(self), np.bool_)
-                self._asked[predicate] = np.zeros(len(self), np.bool_)
+                self._evaluated[predicate] = np.zeros(len(self), np.bool_)
             else:
                 if found.kind != "boolean":
                     held = np.zeros(len(self), np.bool_)
@@ -108,12 +104,12 @@ class Batch(ABC):
                 else:
                     held = found.values & ~found.errors
             self._held[predicate] = held
-        asked = self._asked.get(predicate)
-        if asked is not None:
-            rows = np.flatnonzero(wanted() & ~asked)
+        evaluated = self._evaluated.get(predicate)
+        if evaluated is not None:
+            rows = np.flatnonzero(wanted() & ~evaluated)
             values = values_by_row(predicate, self.column, rows)
             held[rows] = [value is True for value in values]
-            asked[rows] = True
+            evaluated[rows] = True
         return held
 
     def rows_of_types(self, accepted: npt.NDArray[np.bool_]) -> Mask:
@@ -122,14 +118,14 @@ class Batch(ABC):
 
 
 class TableReading:
-    """Reads chunks whose columns have the same names."""
+    """Reads the times, types and misfits of chunks whose columns have these names."""
 
     def __init__(self, names: Sequence[str], types: TypeSystem) -> None:
         self.layout = Layout.of(names, "the table")
         self.types = types
-        self._names = TextNumbers()
+        self._type_names = TextNumbers()
         if types.types:
-            self._names.number(pa.array(list(types.types), pa.string()))
+            self._type_names.number(pa.array(list(types.types), pa.string()))
         self._declaring: dict[tuple[str, ValueType], Mask] = {}
         """Each attribute, by its name and type, with the types that declare it so."""
         for code, type_name in enumerate(types.types):
@@ -147,11 +143,10 @@ class TableReading:
     def codes(self, rows: pa.RecordBatch) -> npt.NDArray[np.int32]:
         column = rows.column(self.layout.context["type"])
         if pa.types.is_dictionary(column.type):
-            known = plain_text(column.dictionary)
-            codes = self._names.number(known, grow=False) if len(known) else np.empty(0, np.int32)
+            codes = self._type_names.number(plain_text(column.dictionary), grow=False)
             places = pc.fill_null(column.indices, 0).to_numpy(zero_copy_only=False)
             return codes[places] if len(codes) else np.full(len(column), -1, np.int32)
-        return self._names.number(column, grow=False)
+        return self._type_names.number(column, grow=False)
 
     def misfits(self, rows: pa.RecordBatch, codes: npt.NDArray[np.int32]) -> Mask:
         """The rows that do not fit their types, or have an empty name."""
@@ -209,22 +204,13 @@ class TableBatch(Batch):
         return self._type_codes
 
     @cached_property
-    def ids(self) -> pa.Array:
-        return self._context("id")
-
-    @cached_property
     def _present_types(self) -> list[str]:
         present = present_codes(self.type_codes, len(self.types.types))
         return [name for name, is_there in zip(self.types.types, present, strict=True) if is_there]
 
     def _column(self, parts: Parts) -> Column:
-        name = ".".join(parts)
-        places = dict(self._reading.layout.attributes)
-        extensions = dict(self._reading.layout.extensions)
-        if len(parts) > 1:
-            is_hidden = self._chunk.has_other_data
-            candidates = [False, name in places]
-        else:
+        name, is_simple = ".".join(parts), len(parts) == 1
+        if is_simple:
             match name:
                 case "id" | "source" | "type":
                     return Column("string", plain_text(self._context(name)))
@@ -232,21 +218,27 @@ class TableBatch(Batch):
                     return Column("timestamp", self.times)
                 case "specversion":
                     return Column("string", pa.array(["1.0"] * len(self), pa.string()))
-            is_hidden = self._chunk.has_other_data or self._chunk.has_extensions
-            candidates = [name in extensions, name in places]
-            lower = name.lower()
-            if lower != name:
-                known = lower in extensions or lower in CONTEXT or self._chunk.has_extensions
-                candidates.append(known)
-        if sum(candidates) > 1 or (sum(candidates) == 1 and not any(candidates[:2])):
+        layout, chunk = self._reading.layout, self._chunk
+        attributes, extensions = dict(layout.attributes), dict(layout.extensions)
+        is_attribute, is_extension = name in attributes, is_simple and name in extensions
+        # Extensions and attributes of the context are found in lower case as well.
+        lower = name.lower()
+        is_lower = (
+            is_simple
+            and lower != name
+            and (lower in extensions or lower in CONTEXT or chunk.has_extensions)
+        )
+        if is_lower or (is_attribute and is_extension):
+            # The name has two meanings: each event says which of them it has.
             return self._by_event(parts)
-        if candidates[0]:
+        column: Column | None = None
+        if is_extension:
             column = arrow_column(self.rows.column(extensions[name]))
-        elif candidates[1]:
-            column = self._attribute(name, self.rows.column(places[name]))
-        else:
-            return self._by_event(parts) if is_hidden else absent(len(self))
-        return column if column is not None else self._by_event(parts)
+        elif is_attribute:
+            column = self._attribute(name, self.rows.column(attributes[name]))
+        elif not chunk.has_other_data and not (is_simple and chunk.has_extensions):
+            column = absent(len(self))
+        return self._by_event(parts) if column is None else column
 
     def _context(self, name: str) -> pa.Array:
         return self.rows.column(self._reading.layout.context[name])
@@ -256,7 +248,7 @@ class TableBatch(Batch):
         column = attribute_column(array)
         if column is None:
             return None
-        # What holds of all declared types holds of those that are there.
+        # Where all declared types agree, the types of this batch need not be found.
         if self._kinds(name, column.kind, self.types.types) <= {column.kind}:
             return column
         kinds = self._kinds(name, column.kind, self._present_types)

@@ -4,7 +4,7 @@ In come Python values or Arrow arrays; out goes a `Column` of one kind, with a m
 missing. Values of several kinds, or of a kind that CESQL does not compute with, stay Python objects
 (`object`), which are evaluated one by one. `fitted` brings the values of outputs to the types of
 their attributes. Texts are bytes and offsets (`Texts`) where compiled loops read and write them
-(`kernels.text_writing`).
+(`text_writing`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,10 @@ from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 LARGEST_OFFSET = 2**31 - 1
 LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
 """From here on a real rounds to no 32-bit float."""
-_LONGEST_KEPT, _LONGEST_KEPT_TEXT = 1 << 18, 32
-_MORE_THAN_EXPECTED, _FIRST_BYTES = 1.125, 256
+_MOST_REPEATED, _LONGEST_REPEATED = 1 << 18, 32
+"""Up to so many copies of a text of up to so many characters, a repeated text is cached."""
+_SPARE_ROOM, _FIRST_BYTES = 1.125, 256
+"""Room for texts is a little more than expected, so that it seldom has to grow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +55,6 @@ class Column:
 
     def missing_mask(self) -> Mask:
         return np.zeros(len(self), np.bool_) if self.missing is None else self.missing
-
-    def value(self, row: int) -> Any:
-        """The value in a row as Python has it, or `MISSING`."""
-        if self.missing is not None and self.missing[row]:
-            return MISSING
-        if self.kind == "string":
-            return self.values[row].as_py()
-        if self.kind == "object":
-            return self.values[row]
-        plain = self.values[row].item()
-        return datetime_of(plain) if self.kind == "timestamp" else plain
 
     def to_list(self) -> list[Any]:
         if self.kind == "string":
@@ -87,7 +78,7 @@ class Column:
         return Column(self.kind, Texts.of(self.values).take(rows), missing)
 
 
-def marked(rows: npt.NDArray[np.integer[Any]], count: int) -> Mask:
+def mask_of_rows(rows: npt.NDArray[np.integer[Any]], count: int) -> Mask:
     """A mask of `count` rows that is true for the given rows."""
     mask = np.zeros(count, np.bool_)
     mask[rows] = True
@@ -298,7 +289,7 @@ class Texts(NamedTuple):
 
     def take(self, index: Any) -> pa.Array:
         """The texts of these numbers."""
-        return written(text_writing.take_texts, len(index), self.mean, self, index)
+        return write_texts(text_writing.take_texts, len(index), self.mean, self, index)
 
     @property
     def mean(self) -> float:
@@ -313,9 +304,9 @@ def read_only(array: Any) -> Any:
     return view
 
 
-def constant(text: str, count: int) -> pa.Array:
+def repeated_text(text: str, count: int) -> pa.Array:
     """An array that repeats one text. Arrays of short texts are cached, and cut to length."""
-    if count > _LONGEST_KEPT or len(text) > _LONGEST_KEPT_TEXT:
+    if count > _MOST_REPEATED or len(text) > _LONGEST_REPEATED:
         return pa.repeat(pa.scalar(text), count)
     return _repeated(text, max(1024, 1 << (count - 1).bit_length()))[:count]
 
@@ -325,21 +316,21 @@ def _repeated(text: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), count)
 
 
-def written(loop: Callable[..., int], count: int, room: float, *given: Any) -> pa.Array:
-    """`count` texts, as a loop of `text_writing` writes them, as an Arrow array.
+def write_texts(loop: Callable[..., int], count: int, room: float, *given: Any) -> pa.Array:
+    """An Arrow array of `count` texts, which a loop of `text_writing` writes.
 
     `room` is how many bytes a text is expected to have.
     """
-    found = written_if_there(loop, count, room, *given)
+    found = try_write_texts(loop, count, room, *given)
     assert found is not None, "this loop has all that it asks for"
     return found
 
 
-def written_if_there(
+def try_write_texts(
     loop: Callable[..., int], count: int, room: float, *given: Any
 ) -> pa.Array | None:
-    """As `written`; None if the loop lacks a text that it needs."""
-    out: Any = np.empty(int(count * room * _MORE_THAN_EXPECTED) + _FIRST_BYTES, np.uint8)
+    """As `write_texts`; None if the loop lacks a text that it needs."""
+    out: Any = np.empty(int(count * room * _SPARE_ROOM) + _FIRST_BYTES, np.uint8)
     ends: Any = np.zeros(count + 1, np.int32)
     row = 0
     while True:

@@ -58,10 +58,6 @@ class EventBatch(Batch):
         found = (places.get(event.type, -1) for event in self._events)
         return np.fromiter(found, np.int32, len(self._events))
 
-    @cached_property
-    def ids(self) -> pa.Array:
-        return pa.array([event.id for event in self._events], pa.string())
-
     def _column(self, parts: Parts) -> Column:
         return column_of([EventScope(event).lookup(parts) for event in self._events])
 
@@ -83,10 +79,6 @@ class AlarmBatch(Batch):
     @cached_property
     def type_codes(self) -> npt.NDArray[np.int32]:
         return np.full(len(self), -1, np.int32)
-
-    @cached_property
-    def ids(self) -> pa.Array:
-        return pa.nulls(len(self), pa.string())
 
     def _column(self, parts: Parts) -> Column:
         if is_time(parts):
@@ -126,7 +118,7 @@ class Intake:
         self._counts = counts
         self._max_jump = max_jump
         self._reached: int | None = None
-        self._stretch: TimeRun | None = None
+        self._span: TimeRun | None = None
         self.change(types)
 
     def change(self, types: TypeSystem) -> None:
@@ -225,9 +217,9 @@ class Intake:
             batch = batch.since(early)
         yield from self.in_reach(batch)
 
-    def keep_to(self, stretch: TimeRun | None) -> None:
-        """Read rows of a stretch of times from now on, and refuse rows before and after it."""
-        self._stretch = stretch
+    def keep_to(self, span: TimeRun | None) -> None:
+        """Read rows of a span of times from now on, and refuse rows before and after it."""
+        self._span = span
 
     def in_reach(self, batch: Batch) -> Iterator[Batch]:
         """The rows, in order, that do not lie too far ahead or behind; the others are rejected."""
@@ -242,11 +234,11 @@ class Intake:
             yield batch
 
     def _near(self, times: Instants) -> tuple[int, int]:
-        """Between which places, of times in order, the clock may go."""
+        """The first row, and the end of the rows, that the clock may go to; times are in order."""
         if self._max_jump == UNBOUNDED or not len(times):
             return 0, len(times)
-        if self._stretch is not None:
-            ends = np.array([self._stretch.low, self._stretch.high + 1])
+        if self._span is not None:
+            ends = np.array([self._span.low, self._span.high + 1])
             first, last = np.searchsorted(times, ends).tolist()
             return first, last
         before = times[0] if self._reached is None else self._reached
@@ -254,8 +246,8 @@ class Intake:
         return 0, int(far.argmax()) if far.any() else len(times)
 
     def _refuse_far(self, events: Sequence[Event]) -> None:
-        if self._stretch is not None:
-            begins, ends = self._stretch.low, self._stretch.high
+        if self._span is not None:
+            begins, ends = self._span.low, self._span.high
         else:
             ends = 0 if self._reached is None else self._reached
             begins = ends

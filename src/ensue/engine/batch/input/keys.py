@@ -247,17 +247,17 @@ class Keys:
     def __init__(self, keyed: bool) -> None:
         self.keyed = keyed
         self._table: TextNumbers | IntegerNumbers | None = None
-        self._others: dict[Key, int] | None = None if keyed else {(): 0}
+        self._general: dict[Key, int] | None = None if keyed else {(): 0}
 
     @property
     def count(self) -> int:
-        if self._others is not None:
-            return len(self._others)
+        if self._general is not None:
+            return len(self._general)
         return 0 if self._table is None else self._table.count
 
     def number(self, columns: Sequence[Column], rows: Rows) -> Numbers:
         """The key of each of the rows. `rows` is not empty."""
-        if len(columns) == 1 and self._others is None:
+        if len(columns) == 1 and self._general is None:
             numbers = self._number_plain(columns[0], rows)
             if numbers is not None:
                 return numbers
@@ -292,8 +292,8 @@ class Keys:
         return out
 
     def _number_general(self, columns: Sequence[Column]) -> Numbers:
-        assert self._others is not None
-        known = self._others
+        assert self._general is not None
+        known = self._general
         out = np.empty(len(columns[0]), np.int32)
         for row, values in enumerate(zip(*(each.to_list() for each in columns), strict=True)):
             if any(value is MISSING or isinstance(value, list | dict) for value in values):
@@ -303,14 +303,14 @@ class Keys:
         return out
 
     def _become_general(self) -> None:
-        if self._others is None:
-            self._others = {key: number for number, key in enumerate(self.all())}
+        if self._general is None:
+            self._general = {key: number for number, key in enumerate(self.all())}
             self._table = None
 
     def all(self) -> list[Key]:
         """Every key, by number."""
-        if self._others is not None:
-            return list(self._others)
+        if self._general is not None:
+            return list(self._general)
         if self._table is None:
             return []
         if isinstance(self._table, TextNumbers):
@@ -356,19 +356,36 @@ class Keys:
         return None
 
     def restore(self, column: pa.Array) -> Numbers:
-        """Take in the keys of a snapshot; returns their numbers."""
+        """Take in the keys of a snapshot, all texts or all integers; returns their numbers."""
         is_integer = pa.types.is_integer(column.type)
         wanted = IntegerNumbers if is_integer else TextNumbers
-        if self._others is None and self._table is None:
+        if self._general is None and self._table is None:
             self._table = wanted()
         if isinstance(self._table, IntegerNumbers) and is_integer:
             return self._table.number(np.array(column.to_numpy()))
         if isinstance(self._table, TextNumbers) and not is_integer:
             return self._table.number(column.cast(pa.string()))
-        return self.restore_general([(key_value(value),) for value in column.to_pylist()])
+        return self._restore_general([(key_value(value),) for value in column.to_pylist()])
 
-    def restore_general(self, keys: Sequence[Key]) -> Numbers:
+    def restore_keys(self, keys: Sequence[Key]) -> Numbers:
+        """Take in any keys of a snapshot; returns their numbers."""
+        if not keys:
+            return np.empty(0, np.int32)
+        column = plain_column(keys)
+        return self._restore_general(keys) if column is None else self.restore(column)
+
+    def _restore_general(self, keys: Sequence[Key]) -> Numbers:
         self._become_general()
-        assert self._others is not None
-        known = self._others
+        assert self._general is not None
+        known = self._general
         return np.array([known.setdefault(key, len(known)) for key in keys], np.int32)
+
+
+def plain_column(keys: Sequence[Key]) -> pa.Array | None:
+    """Keys as one Arrow column, if each of them is one text, or each is one integer."""
+    if any(len(key) != 1 for key in keys):
+        return None
+    column = column_of([value for ((_, value),) in keys])
+    if column.kind not in ("string", "integer"):
+        return None
+    return column.values if column.kind == "string" else pa.array(column.values)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.batch.input.batches import Batch, accepted_types
-from ensue.engine.batch.input.column import marked
+from ensue.engine.batch.input.column import mask_of_rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.core.jit import compiled
 from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows
@@ -121,7 +121,7 @@ class Matcher:
         self._groups = self._key_groups(correlation)
 
     def _key_groups(self, correlation: Correlation) -> list[tuple[tuple[str, ...], int]]:
-        """For each way in which ports ask for their key: the names, and the bits of those ports."""
+        """For each list of key names: the names, and the bits of the ports that ask for them."""
         groups: dict[tuple[str, ...], int] = {}
         for bit, port in enumerate(self._ports):
             names = key_names(correlation, port)
@@ -193,7 +193,7 @@ class Matcher:
     def _with_predicates(self, batch: Batch, found: Matches) -> Matches:
         if not self._predicates or not found.rows.size:
             return found
-        wanted = partial(marked, found.rows, len(batch))
+        wanted = partial(mask_of_rows, found.rows, len(batch))
         bits = found.bits.copy()
         for bit, predicate in enumerate(self._predicates, len(self._ports)):
             held = batch.holds(predicate, wanted)[found.rows]
@@ -202,16 +202,15 @@ class Matcher:
         return Matches(found.rows, bits, found.keys, found.without_key)
 
 
-def gathered(
-    matcher: Matcher, keys_of: Keys, segments: Sequence[Segment], nowhere: npt.NDArray[np.int64]
-) -> tuple[Gathered, int]:
-    """All that is read of some segments, in the order of the stream, and how much has no key."""
+def gathered(matcher: Matcher, keys_of: Keys, segments: Sequence[Segment]) -> tuple[Gathered, int]:
+    """The rows that are read of segments, in the order of the stream; how many have no key."""
     found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
     missing = sum(matches.without_key for _, matches in found)
     found = [(segment, matches) for segment, matches in found if matches.rows.size]
     if not found:
         none = np.empty(0, np.int64)
         no_keys = np.empty(0, np.int32)
+        nowhere = np.empty((0, 1), np.int64)
         return Gathered([], none, matcher.no_bits, no_keys, none, None, nowhere), missing
     rows = _concatenated([matches.rows for _, matches in found])
     bits = _concatenated([matches.bits for _, matches in found])
@@ -291,7 +290,7 @@ class SymbolNumbers:
 
 
 def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
-    """Why the rows of a correlation cannot be told in columns, if they cannot."""
+    """Why columns cannot say which rows a correlation reads; None if they can."""
     tests = sum(isinstance(atom, PredicateAtom) for atom in machine.atoms)
     common = all(isinstance(key, CommonKey) for key in correlation.clauses.by)
     if len(correlation.ports) + tests > WORD and not common:

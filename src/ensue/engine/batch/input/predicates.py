@@ -43,7 +43,8 @@ Lookup = Callable[[Parts], Column]
 _SMALLEST = np.int64(-(2**63))
 _EXACT = 2**53
 """A real holds every integer up to here, so that a quotient of one is rounded once."""
-MICROSECONDS = 1e6
+_MICROSECONDS = 1e6
+"""In a second."""
 _MOST_DISTINCT = 0.5
 """A name with more distinct values than this share of its rows is not worth a dictionary."""
 
@@ -115,7 +116,7 @@ class _Evaluation:
     def _in_columns(self, x: Expression) -> Outcomes:
         match x:
             case Literal():
-                return self._single(x)
+                return self._constant(x)
             case Name(parts):
                 column = self._lookup(parts)
                 if column.kind == "object":
@@ -157,7 +158,7 @@ class _Evaluation:
         if len(names) > 1:
             raise NotInColumnsError
         if not names:
-            return self._single(x)
+            return self._constant(x)
         (parts,) = names
         column = self._lookup(parts)
         if column.kind == "object":
@@ -184,7 +185,7 @@ class _Evaluation:
         spread = distinct.take(places)
         return Outcomes(spread.kind, spread.values, spread.missing)
 
-    def _single(self, x: Expression) -> Outcomes:
+    def _constant(self, x: Expression) -> Outcomes:
         return self._spread(column_of([_value(x, {})]), np.zeros(1, np.int64))
 
     # --- logic ------------------------------------------------------------------------------------
@@ -290,7 +291,7 @@ class _Evaluation:
             between = x.values - y.values
             if between.size and np.abs(between).max() >= _EXACT:
                 raise NotInColumnsError
-            return Outcomes("real", between / MICROSECONDS, errors)
+            return Outcomes("real", between / _MICROSECONDS, errors)
         if "timestamp" in (x.kind, y.kind):
             if sign == "-":
                 raise NotInColumnsError

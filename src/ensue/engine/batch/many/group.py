@@ -24,10 +24,10 @@ from ensue.engine.batch.input.matching import Segment
 from ensue.engine.batch.many.row_lists import RowLists, RowNumbers
 from ensue.engine.batch.many.visits import GroupTables, TimedFirings, VisitedCells
 from ensue.engine.batch.output.build import OutputMaker
-from ensue.engine.batch.output.columns import Made, MadeInTurn
+from ensue.engine.batch.output.columns import PartedOutputs, SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Roots
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
 from ensue.engine.core.cells import RuleCells
@@ -80,7 +80,7 @@ class GroupMember:
         return self.group.maker
 
     @property
-    def remembered(self) -> Remembered:
+    def remembered(self) -> RememberedReadings:
         return self.group.remembered
 
     @property
@@ -97,19 +97,6 @@ class GroupMember:
         visited = self.group.visited
         if visited.latest is not None:
             visited.cells.of(self.number).drop_expired(visited.latest)
-
-    @property
-    def has_room(self) -> bool:
-        """Whether its group can hold the keys that there are by now."""
-        return self.group.visited.has_room
-
-    def moments_of(self, readings: Rows) -> Instants:
-        """When firings of timers came, which a snapshot has as readings."""
-        return self.group.moments_of(readings)
-
-    def readings_of(self, moments: Instants) -> Rows:
-        """Firings of timers as readings, as a snapshot has them."""
-        return self.group.readings_of(moments)
 
 
 class BatchGroup:
@@ -133,7 +120,7 @@ class BatchGroup:
         self._types = types
         self._counts = counts
         names = [part for each in correlations for part in names_of_bound_events(each)]
-        self.remembered = Remembered(names, company.keeps_events)
+        self.remembered = RememberedReadings(names, company.keeps_events)
         self._row_lists = RowLists(types)
         lists = [
             [self._row_lists.number(port) for port in event_ports(each)] for each in correlations
@@ -167,6 +154,7 @@ class BatchGroup:
 
     @property
     def has_room(self) -> bool:
+        """Whether there is room for a cell of each rule and key."""
         return self.visited.has_room
 
     @property
@@ -182,7 +170,7 @@ class BatchGroup:
         """When the first timer of any member is due."""
         return self.visited.cells.next_due() if self.has_timers else None
 
-    def read(self, segment: Segment, clock: int | None) -> tuple[MadeInTurn, Roots | None, int]:
+    def read(self, segment: Segment, clock: int | None) -> tuple[PartedOutputs, Roots | None, int]:
         """The outputs of all members, their roots, and how many rows were read.
 
         Without timers there are no roots: each output says itself which row it comes from.
@@ -192,9 +180,9 @@ class BatchGroup:
         keys = self._number_keys(segment, lists)
         first, end = self.remembered.next, 0
         if len(batch):
-            self.remembered.add_all(batch)
+            self.remembered.add([batch])
         without = np.zeros(len(self.numbers), np.int64)
-        made: list[Made] = []
+        made: list[SourceOutputs] = []
         roots: list[Roots] = []
         walk = self.visited.read(lists, keys, batch.times, self.keys.count, first, without, clock)
         for firings, end in walk if self.has_timers else in_larger_parts(walk):
@@ -212,7 +200,7 @@ class BatchGroup:
         for member in self.members.values():
             if without[member.number]:
                 self._counts.without_key[member.name] += int(without[member.number])
-        return MadeInTurn(made), Roots.joined(roots) if self.has_timers else None, end
+        return PartedOutputs(made), Roots.joined(roots) if self.has_timers else None, end
 
     def _number_keys(self, segment: Segment, lists: Sequence[RowNumbers]) -> Numbers:
         """The key of each row that any rule reads."""
@@ -229,9 +217,11 @@ class BatchGroup:
             keys[rows] = self.keys.number(columns, rows)
         return keys
 
-    def _make_timed(self, fired: TimedFirings, first: int, latest: int) -> tuple[Made, Roots]:
+    def _make_timed(
+        self, fired: TimedFirings, first: int, latest: int
+    ) -> tuple[SourceOutputs, Roots]:
         """The outputs of events and alarms, and what each comes from."""
-        at, heads = _readings_of(fired)
+        at, heads = _by_reading(fired)
         rows = fired.at[heads]
         read = Readings(
             first,
@@ -280,7 +270,7 @@ class BatchGroup:
     def readings_of(self, moments: Instants) -> Rows:
         """Firings of timers as readings, as a snapshot has them."""
         first = self.remembered.next
-        self.remembered.add_all(AlarmBatch(moments, self._types))
+        self.remembered.add([AlarmBatch(moments, self._types)])
         return np.arange(first, first + len(moments))
 
 
@@ -339,7 +329,7 @@ def _joined(parts: Sequence[Firings]) -> Firings:
     )
 
 
-def _readings_of(fired: TimedFirings) -> tuple[Rows, Rows]:
+def _by_reading(fired: TimedFirings) -> tuple[Rows, Rows]:
     """Which firings come from one reading, by numbers, and the first firing of each reading.
 
     An event is one reading for all rules. The alarms of a rule and a key at one moment are one.

@@ -23,7 +23,7 @@ from llvmlite import ir
 from numba import types
 
 from ensue.engine.batch.input.batches import Batch, accepted_types
-from ensue.engine.batch.input.column import marked
+from ensue.engine.batch.input.column import mask_of_rows
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.input.matching import port_tests
 from ensue.engine.core.jit import compiled, lowered
@@ -100,7 +100,7 @@ class RowLists:
 def _narrowed(batch: Batch, rows: RowNumbers, tests: Sequence[Expression]) -> RowNumbers:
     """The rows for which all tests hold."""
     for test in tests:
-        rows = rows[batch.holds(test, partial(marked, rows, len(batch)))[rows]]
+        rows = rows[batch.holds(test, partial(mask_of_rows, rows, len(batch)))[rows]]
     return rows
 
 
@@ -234,7 +234,10 @@ def count_without_key(
 
 @compiled
 def rows_by_code(codes: Any, count: int) -> Any:
-    """The rows of each code, one code after the other, and where each begins; -1 is in none."""
+    """The rows of each code, one code after the other, and where each code begins.
+
+    Rows of one code keep their order; a row of code -1 is left out.
+    """
     begins = np.zeros(count + 1, np.int64)
     for row in range(codes.size):
         if codes[row] >= 0:
@@ -249,21 +252,3 @@ def rows_by_code(codes: Any, count: int) -> Any:
             rows[at[code]] = row
             at[code] += 1
     return rows, begins
-
-
-@compiled
-def rows_by_key(keys: Any, count: int) -> Any:
-    """The rows in the order of their keys, rows of one key in their own; -1 comes first."""
-    begins = np.zeros(count + 2, np.int64)
-    for row in range(keys.size):
-        begins[keys[row] + 2] += 1
-    for key in range(count + 1):
-        begins[key + 1] += begins[key]
-    rows = np.empty(keys.size, np.int32)
-    ranks = np.empty(keys.size, np.int32)
-    for row in range(keys.size):
-        key = keys[row] + 1
-        rows[begins[key]] = row
-        ranks[row] = begins[key]
-        begins[key] += 1
-    return rows, ranks

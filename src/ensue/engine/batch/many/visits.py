@@ -1,16 +1,16 @@
 """The cells of many rules, each of which is visited by the events that it reads.
 
-In come the lists that the rows of a batch are in (`row_lists`), their keys and their times; out go
-firings, a limited number at a time. Rows in the same lists are one *combination*, of which it is
-worked out once which rules read it, and by which *letter*: a bit for each port of the rule that the
-event matches. An event goes through the cells of these rules, and all others cost it nothing. The
-events of one key go one after the other, as its cells are in the cache then; firings are put in the
-order of the stream afterwards (`output.firings`). Where rules have timers, an alarm waits until an
-event visits its cell, or until the rows that go through at once are at their end.
+In come the row lists of a batch (`row_lists`), keys and times; out go firings, a limited number at
+a time. Rows that are in the same lists have one *combination*. For each combination it is worked
+out once which rules read it, and by which *letter*: a bit for each port of the rule that the event
+matches. An event goes through the cells of these rules only. Events are read key by key, so that
+the cells of a key stay in the cache; firings are put in the order of the stream afterwards
+(`output.firings`). Where rules have timers, an alarm waits until an event visits its cell, or until
+the end of the rows that go through at once.
 
-The actions of all rules have one numbering (`GroupTables`): ports go by their numbers in it, so
-that statements of different rules that say the same are one. A slot of a timer port holds a time
-and not a reading, and the name of the port says so.
+The actions of all rules have one numbering (`GroupTables`): ports are named by their numbers, so
+that equal statements of different rules are one. A slot of a timer port holds a time and not a
+reading, and the name of the port says so.
 """
 
 from __future__ import annotations
@@ -65,17 +65,19 @@ class GroupTables(PackedTables):
         super().__init__(tables, shape_of, windows, durations, event_ports)
 
     def _action(self, shape: int, action: int) -> int:
+        """The number of a table's action in the numbering of all tables."""
         numbers = self._numbers[shape]
         if action not in numbers:
             table = self.tables[shape]
-            said = tuple(self._by_number(shape, push) for push in table.actions[action])
-            if said not in self._number_of:
-                self._number_of[said] = len(self.actions)
-                self.actions.append(said)
-            numbers[action] = self._number_of[said]
+            named = tuple(self._by_number(shape, push) for push in table.actions[action])
+            if named not in self._number_of:
+                self._number_of[named] = len(self.actions)
+                self.actions.append(named)
+            numbers[action] = self._number_of[named]
         return numbers[action]
 
     def _by_number(self, shape: int, push: PushedOutput) -> PushedOutput:
+        """An output with numbers for the names of its ports, and slots for their places."""
         names, slot_of = self._names[shape], self.tables[shape].slot_of
         bound = sorted(
             (names[port], tuple(slot_of[place] for place in places))
@@ -172,16 +174,16 @@ class Combinations:
         row_lists.count_without_key(numbers, keys, first, end, begins, rules, counts)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TimedFirings(Firings):
     """Firings in the order of the stream; `at` is -1 for a firing that an alarm has caused.
 
     `times` are the times of triggers; for alarms, `last_read` has the last event of the key.
     """
 
-    times: Instants = None  # type: ignore[assignment]
-    last_read: Rows = None  # type: ignore[assignment]
-    keys: Rows = None  # type: ignore[assignment]
+    times: Instants
+    last_read: Rows
+    keys: Rows
 
 
 class VisitedCells:
@@ -284,7 +286,7 @@ class VisitedCells:
             self._mend(lacking, room)
         if self.tables.has_timers:
             fired = self._advance(int(times[rows.stop - 1]), room, fired)
-        self._adapt(len(order), fired, self.tables.moves_made - made)
+        self._adapt(rows.stop - rows.start, fired, self.tables.moves_made - made)
         return self._in_order(room, fired, times[rows], rows.start)
 
     def _advance(self, clock: int, room: FiringRoom, fired: int) -> int:
@@ -302,6 +304,7 @@ class VisitedCells:
             self._mend(lacking, room)
 
     def _mend(self, lacking: int, room: FiringRoom) -> None:
+        """Provide what a driver has stopped at: room for firings, or a move of a table."""
         if lacking == LACKS_ROOM:
             room.grow()
         else:
@@ -375,8 +378,8 @@ def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:
 
 
 def by_key(keys: Numbers, count: int) -> Rows:
-    """The rows in the order of their keys, rows of one key in their own."""
+    """The rows in the order of their keys; rows of one key keep their order."""
     if count > 4 * len(keys):
         return np.argsort(keys, kind="stable")
-    order, _ = row_lists.rows_by_key(keys, count)
+    order, _ = row_lists.rows_by_code(keys, count)
     return np.asarray(order, np.int64)

@@ -1,10 +1,9 @@
 """Makes the outputs of correlations over one batch.
 
-In come firings; out goes a `Made`: the outputs in their order, each with the reading that it came
-from. Outputs are equal to those of `ensue.engine.outputs` byte for byte, but are made in columns,
-statement by statement: one loop writes a text of all outputs of a statement, of however many rules.
-
-The module is long because all columns of an output come from the same firings, in the same order.
+In come firings; out go `SourceOutputs`: the outputs in their order, each with the reading that it
+came from. Outputs are equal to those of `ensue.engine.outputs` byte for byte, but are made in
+columns, a bundle for each statement: one loop writes a text of all outputs of a bundle, of however
+many rules.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ from ensue.engine.batch.input.column import (
     absent,
     column_of,
     conformed,
-    constant,
     fitted,
     fitted_keys,
-    written,
+    repeated_text,
+    write_texts,
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.output.columns import ColumnGroup, EventGroup, Made
+from ensue.engine.batch.output.columns import ColumnBundle, EventBundle, SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
-from ensue.engine.batch.output.remembered import BoundPorts, Bundle, Remembered, bundles_of
+from ensue.engine.batch.output.remembered import BoundPorts, Bundle, RememberedReadings, bundles_of
 from ensue.engine.core.effects import Emitted, Sent
-from ensue.engine.core.numbering import Numbers, Rows
+from ensue.engine.core.numbering import Mask, Numbers, Rows
 from ensue.engine.outputs import TIMER
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
@@ -50,26 +49,22 @@ _BESIDE_TEXTS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class _PutOut:
-    """Outputs in their order, as columns: correlation, time, key, trigger, number at it."""
+class _Origins:
+    """Where outputs come from, as columns: correlation, time, key, and the id of the trigger."""
 
     rules: Rows
     times: npt.NDArray[np.int64]
     keys: Numbers
     triggers: Texts
     trigger_of: Rows
-    numbers: Rows
 
-    def at(self, places: Rows) -> _PutOut:
-        """The outputs at these places."""
-        return _PutOut(
-            self.rules[places],
-            self.times[places],
-            self.keys[places],
-            self.triggers,
-            self.trigger_of[places],
-            self.numbers[places],
-        )
+    def taken(self, ranks: Rows) -> _Origins:
+        """The origins of the outputs with these places among all outputs."""
+        rules, times, keys = self.rules[ranks], self.times[ranks], self.keys[ranks]
+        return _Origins(rules, times, keys, self.triggers, self.trigger_of[ranks])
+
+    def trigger_ids(self, ranks: Rows | slice) -> pa.Array:
+        return self.triggers.take(self.trigger_of[ranks])
 
 
 class OutputMaker:
@@ -81,7 +76,7 @@ class OutputMaker:
         bind_first: bool,
         keys: Keys,
         types: TypeSystem,
-        remembered: Remembered,
+        remembered: RememberedReadings,
         key_places: Mapping[str, int],
     ) -> None:
         self._names = Texts.of(pa.array(names, pa.string()))
@@ -91,23 +86,10 @@ class OutputMaker:
         self._types = types
         self._remembered = remembered
         self._key_places = key_places
-        self._counts = TriggerCounts()
+        self.counts = TriggerCounts()
 
-    @property
-    def counted_at(self) -> int | None:
-        return self._counts.at
-
-    @property
-    def counted(self) -> Mapping[Counted, int]:
-        """How many outputs a trigger had at the last moment at which there were any."""
-        return self._counts.counted
-
-    def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
-        """Take in counts of a snapshot."""
-        self._counts.recall(at, counted)
-
-    def make(self, firings: Firings, read: Readings) -> Made:
-        """The outputs of firings. No array of the firings is kept."""
+    def make(self, firings: Firings, read: Readings) -> SourceOutputs:
+        """The outputs of firings, whose arrays may be written over afterwards."""
         occurring = np.flatnonzero(np.bincount(firings.actions, minlength=1)).tolist()
         sizes_of = np.array([len(action) for action in firings.table], np.int64)
         if all(sizes_of[each] == 1 for each in occurring):
@@ -120,22 +102,24 @@ class OutputMaker:
             at = np.repeat(firings.at, sizes)
             rules = None if firings.rules is None else np.repeat(firings.rules, sizes)
         if not len(at):
-            return Made(at, [])
-        put_out = self._put_out(at, rules, read)
-        groups: list[ColumnGroup | EventGroup] = []
+            return SourceOutputs(at, [])
+        origins, alarms = self._origins_of(at, rules, read)
+        numbers = self.counts.number(origins, at, read.last, alarms)
+        made: list[ColumnBundle | EventBundle] = []
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
             if len(bundles) == 1:
                 bound = self._bound(bundle, firings, slice(None))
-                groups.append(self._group(bundle, begins, bound, put_out))
+                made.append(self._make_bundle(bundle, begins, bound, origins, numbers))
                 continue
             is_here = np.zeros(len(firings.table), np.bool_)
             is_here[list(bundle.bound_in)] = True
             here = np.flatnonzero(is_here[firings.actions])
-            chosen = begins[here] + bundle.offset
+            ranks = begins[here] + bundle.offset
             bound = self._bound(bundle, firings, here)
-            groups.append(self._group(bundle, chosen, bound, put_out.at(chosen)))
-        return Made(at, groups, rules)
+            chosen = origins.taken(ranks)
+            made.append(self._make_bundle(bundle, ranks, bound, chosen, numbers[ranks]))
+        return SourceOutputs(at, made, rules)
 
     def _bound(self, bundle: Bundle, firings: Firings, here: Rows | slice) -> BoundPorts:
         """The bound events of some firings."""
@@ -143,11 +127,13 @@ class OutputMaker:
         if firings.computed:
             every = np.arange(len(firings.at))[here]
             computed = {name: each.take(every) for name, each in firings.computed.items()}
-        actions, places = firings.actions[here], firings.slots[here]
-        return BoundPorts(bundle, actions, places, self._remembered, self._first, computed)
+        actions, slots = firings.actions[here], firings.slots[here]
+        return BoundPorts(bundle, actions, slots, self._remembered, self._first, computed)
 
-    def _put_out(self, at: Rows, rules: Rows | None, read: Readings) -> _PutOut:
-        times, keys = read.times[at], read.keys[at]
+    def _origins_of(
+        self, at: Rows, rules: Rows | None, read: Readings
+    ) -> tuple[_Origins, Mask | None]:
+        """The origins of outputs; where there are alarms, which outputs come from one."""
         alarms = None
         recent = self._remembered.recent_ids()
         if read.numbers is None and recent is not None and recent[1] == read.first:
@@ -159,11 +145,8 @@ class OutputMaker:
         else:
             alarms = read.numbers[at] == 0
             triggers, trigger_of = self._triggers(read.numbers, at)
-        numbers = self._counts.number(
-            at, rules, times, keys, triggers, trigger_of, read.last, alarms
-        )
         of = np.zeros(len(at), np.int64) if rules is None else rules
-        return _PutOut(of, times, keys, triggers, trigger_of, numbers)
+        return _Origins(of, read.times[at], read.keys[at], triggers, trigger_of), alarms
 
     def _triggers(self, readings: Rows, at: Rows) -> tuple[Texts, Rows]:
         """The ids of triggers, `timer` for alarms, and the number of each output's trigger."""
@@ -177,33 +160,34 @@ class OutputMaker:
         text_of[events] = np.arange(1, 1 + events.size)
         return Texts.of(texts), text_of[at]
 
-    def _group(
+    def _make_bundle(
         self,
         bundle: Bundle,
-        places: Rows,
+        ranks: Rows,
         bound: BoundPorts,
-        put_out: _PutOut,
-    ) -> ColumnGroup | EventGroup:
-        """What one statement has put out; `put_out` is of these outputs only."""
+        origins: _Origins,
+        numbers: Rows,
+    ) -> ColumnBundle | EventBundle:
+        """The outputs of one statement; origins and numbers are of these outputs only."""
         keys, key_of = NO_TEXTS, np.zeros(0, np.int64)
         if self._keys.keyed:
-            keys, key_of = self._keys.held_texts(put_out.keys)
-        count = len(places)
+            keys, key_of = self._keys.held_texts(origins.keys)
+        count = len(ranks)
         provenance = {
-            "correlation": self._names.take(put_out.rules),
-            "trigger": put_out.triggers.take(put_out.trigger_of),
-            "labels": constant(bundle.labels, count),
+            "correlation": self._names.take(origins.rules),
+            "trigger": origins.trigger_ids(slice(None)),
+            "labels": repeated_text(bundle.labels, count),
             "causes": bound.causes(),
         }
         if self._keys.keyed:
             provenance["partitionkey"] = keys.take(key_of)
         if isinstance(bundle.what, Sent):
             readings = bound.readings(bundle.what.port)
-            return self._sent(places, put_out.times, readings, provenance)
+            return self._sent(ranks, origins.times, readings, provenance)
         type_name = bundle.what.type
         data: dict[str, tuple[ValueType, Column]]
         if isinstance(bundle.what, Emitted):
-            data = self._filled(type_name, put_out.keys)
+            data = self._filled(type_name, origins.keys)
         else:
             attributes = self._types.attributes(type_name)
             data = {
@@ -213,16 +197,16 @@ class OutputMaker:
                 )
                 for each in bundle.what.assignments
             }
-        ids = written(
+        ids = write_texts(
             text_writing.write_ids, count,
-            _BESIDE_TEXTS + self._names.mean + put_out.triggers.mean + keys.mean,
-            self._names, put_out.triggers, keys,
+            _BESIDE_TEXTS + self._names.mean + origins.triggers.mean + keys.mean,
+            self._names, origins.triggers, keys,
             text_writing.IdParts(
-                put_out.rules, put_out.trigger_of, put_out.times, key_of, put_out.numbers
+                origins.rules, origins.trigger_of, origins.times, key_of, numbers
             ),
         )  # fmt: skip
-        sources = self._sources.take(put_out.rules)
-        return ColumnGroup(places, type_name, ids, sources, put_out.times, data, provenance)
+        sources = self._sources.take(origins.rules)
+        return ColumnBundle(ranks, type_name, ids, sources, origins.times, data, provenance)
 
     def _filled(self, type_name: str, keys: Numbers) -> dict[str, tuple[ValueType, Column]]:
         """The data of outputs that carry nothing but their key."""
@@ -239,11 +223,12 @@ class OutputMaker:
 
     def _sent(
         self,
-        places: Rows,
+        ranks: Rows,
         times: npt.NDArray[np.int64],
         readings: Rows,
         provenance: Mapping[str, pa.Array],
-    ) -> EventGroup:
+    ) -> EventBundle:
+        """The events of readings, sent on with the attributes of an output."""
         rows = zip(*(each.to_pylist() for each in provenance.values()), strict=True)
         made = [
             Event(
@@ -258,7 +243,7 @@ class OutputMaker:
                 self._remembered.events(readings), times.tolist(), rows, strict=True
             )
         ]
-        return EventGroup(places, made)
+        return EventBundle(ranks, made)
 
 
 def _values_of(expression: Expression, type_: ValueType, lookup: Any, count: int) -> Column:
@@ -297,6 +282,7 @@ class TriggerCounts:
 
     @property
     def counted(self) -> dict[Counted, int]:
+        """How many outputs each trigger had at the moment `at`."""
         for rules, keys, ids, numbers in self._waiting:
             for rule, key, id_, number in zip(
                 rules.tolist(), keys.tolist(), ids.to_pylist(), numbers.tolist(), strict=True
@@ -306,7 +292,12 @@ class TriggerCounts:
         self._waiting = []
         return self._counted
 
-    def recall(self, at: int | None, counted: Mapping[Counted, int]) -> None:
+    def still_counted(self, clock: int | None) -> dict[Counted, int]:
+        """The counts that a snapshot needs: none once the clock has left their moment."""
+        is_over = self.at is None or (clock is not None and self.at < clock)
+        return {} if is_over else self.counted
+
+    def restore(self, at: int | None, counted: Mapping[Counted, int]) -> None:
         """Take in counts of a snapshot. Counts of a moment before the last one are dropped."""
         if at is not None and (self.at is None or at >= self.at):
             self._begin(at)
@@ -320,83 +311,76 @@ class TriggerCounts:
             self._waiting = []
             self._ids = TextNumbers()
 
-    def number(
-        self,
-        at: Rows,
-        rules: Rows | None,
-        times: npt.NDArray[np.int64],
-        keys: npt.NDArray[np.int32],
-        ids: Texts,
-        id_of: Rows,
-        last: int,
-        alarms: npt.NDArray[np.bool_] | None = None,
-    ) -> Rows:
+    def number(self, origins: _Origins, at: Rows, last: int, alarms: Mask | None) -> Rows:
         """The number of each output among the outputs of its trigger.
 
         `at` has the reading of each output. `last` is the last moment that was read: its triggers
         may put out more in the next batch. `alarms` marks outputs of timers: all outputs of one
         correlation, key and moment come from one reading, and the text for timers is the first of
-        `ids`, so that only an event with that text for an id could be taken for a timer.
+        the triggers, so that only an event with that text for an id could be taken for a timer.
         """
+        times, rules = origins.times, origins.rules
         again = at[1:] == at[:-1]
         heads = np.r_[0, np.flatnonzero(~again) + 1]
-        if rules is not None:
-            again &= rules[1:] == rules[:-1]
+        again &= rules[1:] == rules[:-1]
         numbers = np.ones(len(at), np.int64)
         if again.any():
             firsts = np.r_[0, np.flatnonzero(~again) + 1]
             sizes = np.diff(np.r_[firsts, len(at)])
             numbers = np.arange(1, len(at) + 1) - np.repeat(firsts, sizes)
-        contested = self._contested(heads, times, keys, ids, id_of, alarms)
+        contested = self._contested(origins, heads, alarms)
         if contested.any():
             sizes = np.diff(np.r_[heads, len(at)])
             chosen = np.flatnonzero(np.repeat(contested, sizes))
-            of = np.zeros(len(at), np.int64) if rules is None else rules
-            self._count_each(chosen, of, times, keys, ids, id_of, numbers)
+            self._count_each(chosen, origins, numbers)
         if times[-1] == last:
             self._begin(last)
             # Outputs are in the order of their times.
             here = slice(int(np.searchsorted(times, last)), None)
-            of = np.zeros(len(at), np.int64) if rules is None else rules
-            texts = ids.take(id_of[here])
-            self._waiting.append((of[here].copy(), keys[here], texts, numbers[here]))
+            texts = origins.trigger_ids(here)
+            self._waiting.append((rules[here].copy(), origins.keys[here], texts, numbers[here]))
             self._ids.number(texts)
         return numbers
 
-    def _contested(
-        self, heads: Rows, times: Any, keys: Any, ids: Texts, id_of: Rows, alarms: Any
-    ) -> npt.NDArray[np.bool_]:
-        """For each event that puts out: whether its id may come twice at its time and key."""
-        when = times[heads]
+    def _contested(self, origins: _Origins, heads: Rows, alarms: Mask | None) -> Mask:
+        """For each event that puts out: whether its id may come twice at its time and key.
+
+        `heads` has the first output of each event.
+        """
+        when = origins.times[heads]
         contested = np.zeros(len(heads), np.bool_)
         same = when[1:] == when[:-1]
         if alarms is not None and same.any():
             by_alarms = alarms[heads]
             names = TextNumbers()
-            names.number(ids.take(np.zeros(1, np.int64)))
-            events = names.number(ids.take(id_of[heads[~by_alarms]]), grow=False)
+            names.number(origins.triggers.take(np.zeros(1, np.int64)))
+            events = names.number(origins.trigger_ids(heads[~by_alarms]), grow=False)
             if not (events == 0).any():
                 same &= ~(by_alarms[1:] & by_alarms[:-1])
         if same.any():
             chosen = np.flatnonzero(np.r_[same, False] | np.r_[False, same])
             names = TextNumbers()
-            numbers = names.number(ids.take(id_of[heads[chosen]]))
+            numbers = names.number(origins.trigger_ids(heads[chosen]))
             if names.count < len(chosen):
-                pairs = numbers.astype(np.int64) << 32 | keys[heads[chosen]]
+                pairs = numbers.astype(np.int64) << 32 | origins.keys[heads[chosen]]
                 _, places, counts = np.unique(pairs, return_inverse=True, return_counts=True)
                 contested[chosen] = counts[places] > 1
         if self.at is not None:
             chosen = np.flatnonzero(when == self.at)
             if chosen.size:
-                known = self._ids.number(ids.take(id_of[heads[chosen]]), grow=False)
+                known = self._ids.number(origins.trigger_ids(heads[chosen]), grow=False)
                 contested[chosen] |= known >= 0
         return contested
 
-    def _count_each(
-        self, chosen: Rows, rules: Any, times: Any, keys: Any, ids: Texts, id_of: Rows, numbers: Any
-    ) -> None:
+    def _count_each(self, chosen: Rows, origins: _Origins, numbers: Rows) -> None:
+        """Write the numbers of contested outputs, which are counted one by one."""
         counted = {(*known, self.at): count for known, count in self.counted.items()}
-        for place, id_ in zip(chosen.tolist(), ids.take(id_of[chosen]).to_pylist(), strict=True):
-            known = (int(rules[place]), int(keys[place]), id_, int(times[place]))
+        rules, keys, times = (
+            each[chosen].tolist() for each in (origins.rules, origins.keys, origins.times)
+        )
+        ids = origins.trigger_ids(chosen).to_pylist()
+        for place, known in zip(
+            chosen.tolist(), zip(rules, keys, ids, times, strict=True), strict=True
+        ):
             counted[known] = counted.get(known, 0) + 1
             numbers[place] = counted[known]

@@ -1,9 +1,10 @@
 """The outputs of a batch, as columns: from one statement up to all correlations together.
 
-All outputs that one statement makes in a batch are one group of columns (`ColumnGroup`), made by
-`build`; events that are sent on (`push a`) stay events (`EventGroup`). `Made` has the groups of one
-correlation, and `BatchOutputs` those of the whole library, with their places in the stream
-(`order`). Out goes a table or events, in the order of the stream, made when it is asked for.
+All outputs that one statement makes in a batch are one bundle of columns (`ColumnBundle`), made by
+`build`; events that are sent on (`push a`) stay events (`EventBundle`). `SourceOutputs` has the
+bundles of one correlation or of one group of rules, and `BatchOutputs` those of the whole library,
+with their places in the stream (`order`). Out goes a table or events, in the order of the stream,
+made when it is asked for.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts, constant
+from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts, repeated_text
 from ensue.engine.batch.output.order import OutputPlaces, Positions, order_of
 from ensue.engine.batch.output.schema import OutputSchema, events_table, output_schema, struct_of
 from ensue.engine.core.numbering import Rows
@@ -33,10 +34,10 @@ _LARGEST_TABLE = 1 << 30
 
 
 @dataclass(frozen=True)
-class ColumnGroup:
-    """Events of one type, made by one statement. `places` says where they stand in the order."""
+class ColumnBundle:
+    """Outputs of one type, made by one statement; `ranks` are their places among all outputs."""
 
-    places: Rows
+    ranks: Rows
     type: str
     ids: pa.Array
     sources: pa.Array
@@ -46,12 +47,12 @@ class ColumnGroup:
 
     def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table:
         """The columns that these outputs have; the others of a library are null."""
-        count = len(self.places)
+        count = len(self.ranks)
         fields = list(CONTEXT_FIELDS)
         arrays = [
             self.ids,
             self.sources,
-            constant(self.type, count),
+            repeated_text(self.type, count),
             pa.array(self.times).cast(TIME),
         ]
         for name, values in self.provenance.items():
@@ -72,7 +73,7 @@ class ColumnGroup:
         """The values of an attribute, in a type that may be wider than its own."""
         wanted = arrow_type(wide)
         if name not in self.data:
-            return pa.nulls(len(self.places), wanted)
+            return pa.nulls(len(self.ranks), wanted)
         values = _arrow(*self.data[name])
         return values if values.type == wanted else values.cast(wanted)
 
@@ -80,7 +81,7 @@ class ColumnGroup:
         names = list(self.data)
         rows: Any = zip(*(column.to_list() for _, column in self.data.values()), strict=True)
         if not names:
-            rows = [()] * len(self.places)
+            rows = [()] * len(self.ranks)
         extensions = zip(*(each.to_pylist() for each in self.provenance.values()), strict=True)
         return [
             Event(
@@ -103,28 +104,28 @@ class ColumnGroup:
 
 
 @dataclass(frozen=True)
-class EventGroup:
-    """Outputs that are events already. `places` says where they stand in the order."""
+class EventBundle:
+    """Outputs that are events already; `ranks` are their places among all outputs."""
 
-    places: Rows
-    made: Sequence[Event]
+    ranks: Rows
+    outputs: Sequence[Event]
 
     def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table:
-        return events_table(self.made, types, columns)
+        return events_table(self.outputs, types, columns)
 
     def events(self) -> Sequence[Event]:
-        return self.made
+        return self.outputs
 
 
 @dataclass(frozen=True)
-class Made:
-    """Outputs of one correlation, or of one group, over a batch, by statement.
+class SourceOutputs:
+    """Outputs of one correlation, or of one group of rules, over a batch, by statement.
 
     `at` says for each output, in the order of outputs, which of the readings it came from.
     """
 
     at: Rows
-    groups: Sequence[ColumnGroup | EventGroup]
+    bundles: Sequence[ColumnBundle | EventBundle]
     rules: Rows | None = None
     """The number of each output's correlation, where several correlations have put out."""
 
@@ -133,27 +134,27 @@ class Made:
 
     def events(self) -> list[Event]:
         out: list[Any] = [None] * len(self.at)
-        for group in self.groups:
-            for place, event in zip(group.places.tolist(), group.events(), strict=True):
+        for bundle in self.bundles:
+            for place, event in zip(bundle.ranks.tolist(), bundle.events(), strict=True):
                 out[place] = event
         return out
 
     def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table | None:
-        if not self.groups:
+        if not self.bundles:
             return None
-        if len(self.groups) == 1:
+        if len(self.bundles) == 1:
             # What one statement has put out is in its order.
-            return self.groups[0].table(types, columns)
-        joined = join_tables([group.table(types, columns) for group in self.groups])
-        order = np.argsort(np.concatenate([group.places for group in self.groups]), kind="stable")
+            return self.bundles[0].table(types, columns)
+        joined = join_tables([bundle.table(types, columns) for bundle in self.bundles])
+        order = np.argsort(np.concatenate([bundle.ranks for bundle in self.bundles]), kind="stable")
         return reordered(joined, order)
 
 
 @dataclass(frozen=True)
-class MadeInTurn:
+class PartedOutputs:
     """Outputs of the parts of a batch, one part after the other."""
 
-    parts: Sequence[Made]
+    parts: Sequence[SourceOutputs]
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
@@ -176,8 +177,8 @@ class MadeInTurn:
         return join_tables(found) if found else None
 
 
-Output = tuple[Made | MadeInTurn, Positions | OutputPlaces]
-"""Outputs of one source (a correlation alone, or a group), and the place of each in the stream."""
+PositionedOutputs = tuple[SourceOutputs | PartedOutputs, Positions | OutputPlaces]
+"""Outputs of one correlation, or of one group of rules, and the place of each in the stream."""
 
 
 class OutputForms:
@@ -193,7 +194,7 @@ class OutputForms:
         self._columns = columns or output_schema(library.types, library.correlations)
         self._is_linked = is_linked
 
-    def of_batch(self, outputs: Sequence[Output]) -> BatchOutputs:
+    def of_batch(self, outputs: Sequence[PositionedOutputs]) -> BatchOutputs:
         return BatchOutputs(outputs, self._types, self._columns, self._is_linked)
 
     def joined(self, tables: Sequence[pa.Table]) -> pa.Table:
@@ -211,7 +212,7 @@ class BatchOutputs:
 
     def __init__(
         self,
-        outputs: Sequence[Output],
+        outputs: Sequence[PositionedOutputs],
         types: TypeSystem,
         columns: OutputSchema,
         is_linked: bool,
@@ -226,8 +227,8 @@ class BatchOutputs:
         return sum(len(made) for made, _ in self._outputs)
 
     @property
-    def made(self) -> list[Made | MadeInTurn]:
-        """The outputs of each source, one source after the other."""
+    def sources(self) -> list[SourceOutputs | PartedOutputs]:
+        """The outputs of each correlation and group of rules, one after the other."""
         return [made for made, _ in self._outputs]
 
     def table(self) -> pa.Table:
@@ -257,7 +258,7 @@ class BatchOutputs:
         return Texts.of(whole).take(order)
 
 
-def order_of_outputs(outputs: Sequence[Output]) -> Rows:
+def order_of_outputs(outputs: Sequence[PositionedOutputs]) -> Rows:
     """The order of the outputs of several sources, numbered from one source to the next."""
     every = [places for _, places in outputs]
     if not every:

@@ -158,9 +158,9 @@ def order_firings(rows: Any, fired: int, times: Any, first: int, alarms: Any, wh
 
 
 @compiled
-def take_firings(order: Any, rules: Any, at: Any, actions: Any, ports: Any) -> Any:
-    """Firings in an order: their rules, rows, actions and what their ports are bound to."""
-    count, width = order.size, ports.shape[1]
+def take_firings(order: Any, rules: Any, at: Any, actions: Any, slots: Any) -> Any:
+    """Firings in an order: their rules, rows, actions and slots."""
+    count, width = order.size, slots.shape[1]
     rules_of, rows = np.empty(count, np.int64), np.empty(count, np.int64)
     actions_of, bound = np.empty(count, np.int64), np.empty((count, width), np.int64)
     for place in range(count):
@@ -168,6 +168,6 @@ def take_firings(order: Any, rules: Any, at: Any, actions: Any, ports: Any) -> A
         rules_of[place] = rules[each]
         rows[place] = at[each]
         actions_of[place] = actions[each]
-        for port in range(width):
-            bound[place, port] = ports[each, port]
+        for slot in range(width):
+            bound[place, slot] = slots[each, slot]
     return rules_of, rows, actions_of, bound

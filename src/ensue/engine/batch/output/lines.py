@@ -18,10 +18,10 @@ import pyarrow.compute as pc
 from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts
 from ensue.engine.batch.output.columns import (
     BatchOutputs,
-    ColumnGroup,
-    EventGroup,
-    Made,
-    MadeInTurn,
+    ColumnBundle,
+    EventBundle,
+    PartedOutputs,
+    SourceOutputs,
     joined_texts,
 )
 from ensue.events.cloudevents import VERSION, encode, write_json
@@ -52,53 +52,55 @@ LinePart = bytes | WrittenValues
 
 def batch_lines(outputs: BatchOutputs, only: str | None = None) -> pa.Array:
     """The outputs of a batch in the order of the stream; or those of one correlation."""
-    lines = outputs.ordered_texts([lines_of(made) for made in outputs.made])
+    lines = outputs.ordered_texts([lines_of(made) for made in outputs.sources])
     if only is None:
         return lines
-    names = outputs.ordered_texts([_of_outputs(made, _group_correlations) for made in outputs.made])
+    names = outputs.ordered_texts(
+        [_of_outputs(made, _bundle_correlations) for made in outputs.sources]
+    )
     return lines.filter(pc.equal(names, only))
 
 
-def lines_of(made: Made | MadeInTurn) -> pa.Array:
+def lines_of(made: SourceOutputs | PartedOutputs) -> pa.Array:
     """The lines of outputs, in their order."""
-    return _of_outputs(made, _group_lines)
+    return _of_outputs(made, _bundle_lines)
 
 
 def _of_outputs(
-    made: Made | MadeInTurn, of_group: Callable[[ColumnGroup | EventGroup], pa.Array]
+    made: SourceOutputs | PartedOutputs, of_bundle: Callable[[ColumnBundle | EventBundle], pa.Array]
 ) -> pa.Array:
-    """Texts of outputs, in their order; `of_group` makes the texts of one group."""
-    if isinstance(made, MadeInTurn):
-        return joined_texts([_of_outputs(part, of_group) for part in made.parts if len(part)])
-    parts = [of_group(group) for group in made.groups]
+    """Texts of outputs, in their order; `of_bundle` makes the texts of one bundle."""
+    if isinstance(made, PartedOutputs):
+        return joined_texts([_of_outputs(part, of_bundle) for part in made.parts if len(part)])
+    parts = [of_bundle(bundle) for bundle in made.bundles]
     if len(parts) < 2:
         return joined_texts(parts)
-    order = np.argsort(np.concatenate([group.places for group in made.groups]), kind="stable")
+    order = np.argsort(np.concatenate([bundle.ranks for bundle in made.bundles]), kind="stable")
     return Texts.of(joined_texts(parts)).take(order)
 
 
-def _group_correlations(group: ColumnGroup | EventGroup) -> pa.Array:
-    if isinstance(group, ColumnGroup):
-        return group.provenance["correlation"]
-    return pa.array([each.extensions["correlation"] for each in group.made], pa.string())
+def _bundle_correlations(bundle: ColumnBundle | EventBundle) -> pa.Array:
+    if isinstance(bundle, ColumnBundle):
+        return bundle.provenance["correlation"]
+    return pa.array([each.extensions["correlation"] for each in bundle.outputs], pa.string())
 
 
-def _group_lines(group: ColumnGroup | EventGroup) -> pa.Array:
-    if isinstance(group, EventGroup):
-        return event_lines(group.made)
-    if any(is_nested(name) for name in group.data):
-        return event_lines(group.events())
-    count = len(group.places)
+def _bundle_lines(bundle: ColumnBundle | EventBundle) -> pa.Array:
+    if isinstance(bundle, EventBundle):
+        return event_lines(bundle.outputs)
+    if any(is_nested(name) for name in bundle.data):
+        return event_lines(bundle.events())
+    count = len(bundle.ranks)
     parts: list[LinePart] = [
         b'{"specversion":"' + VERSION.encode() + b'","id":',
-        _strings(group.ids),
+        _strings(bundle.ids),
     ]
-    parts += [b',"source":', _strings(group.sources)]
-    parts += [b',"type":' + _json(group.type) + b',"time":', _times(group.times, None)]
-    for name, values in group.provenance.items():
+    parts += [b',"source":', _strings(bundle.sources)]
+    parts += [b',"type":' + _json(bundle.type) + b',"time":', _times(bundle.times, None)]
+    for name, values in bundle.provenance.items():
         parts += [b"," + _json(name) + b":", _strings(values)]
     parts.append(b',"data":{')
-    for place, (name, (_, column)) in enumerate(group.data.items()):
+    for place, (name, (_, column)) in enumerate(bundle.data.items()):
         parts += [(b"," if place else b"") + _json(name) + b":", _values(column)]
     parts.append(b"}}\n")
     return _put_together(parts, count)
@@ -158,7 +160,7 @@ def _values(column: Column) -> WrittenValues:
 
 
 def _numbers(values: list[float | None]) -> WrittenValues:
-    """Reals in the shortest form that is exact, all of them written as one list and parted."""
+    """Reals in the shortest exact form, written as one JSON list and cut at its commas."""
     data = np.frombuffer(msgspec.json.encode(values), np.uint8)
     commas = np.flatnonzero(data == 44)
     return WrittenValues(

@@ -1,17 +1,17 @@
-"""The order of everything in a stream, as rows of numbers that sort.
+"""The order of all readings and outputs of a stream, as positions: rows of numbers that sort.
 
-What happens has a *root*: an event of the input, or an alarm. What a root makes correlations put
-out is read by others, and what those put out by others again, first in, first out. A row is
+Every output has a *root*: an event of the input, or an alarm. Correlations read the root, other
+correlations read their outputs, and so on, level by level. A position is
 
     time, kind of root, three numbers of the root, level, (correlation, count) for each level
 
-and rows compared from the left are in the order of `ensue.engine.stream`: alarms due at a time
+and positions compared from the left are in the order of `ensue.engine.stream`: alarms due at a time
 before its events; of one root, whole levels one after the other; within a level first by what was
 read, then by the correlation that read it, then as it put out.
 
 Where no correlation feeds another, two numbers are enough within one batch (`OutputPlaces`): the
-*slot*, which is a row or, for alarms, the gap before a row; and the number of the correlation.
-Alarms in one slot are ordered by time, then by correlation, then by the last event that the key has
+*turn*, which is a row or, for alarms, the gap before a row; and the number of the correlation.
+Alarms in one turn are ordered by time, then by correlation, then by the last event that the key has
 read. In come the outputs of several sources, each source in its own order; out goes the order of
 all outputs (`order_of`).
 """
@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +33,9 @@ Positions = npt.NDArray[np.int64]
 ALARM = 0
 EVENT = 1
 _HEAD = 6
+"""How many numbers of a position come before those of its levels."""
 _LEVEL = 5
+"""The column of the level."""
 
 
 def depth_of(feeds: Mapping[str, Sequence[str]]) -> int:
@@ -67,11 +70,6 @@ def _levels(names: Sequence[str], feeds: Mapping[str, Sequence[str]]) -> dict[st
 def position_width(depth: int) -> int:
     """How many numbers a position has."""
     return _HEAD + 2 * depth
-
-
-def depth_in(positions: Positions) -> int:
-    """The depth that positions were made for."""
-    return int(positions.shape[1] - _HEAD) // 2
 
 
 def event_positions(times: npt.NDArray[np.int64], first: int, depth: int) -> Positions:
@@ -115,9 +113,8 @@ def output_positions(read: Positions, correlation: int | Positions) -> Positions
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class Roots:
-    """The origins of outputs: rows of the batch, or -1 for alarms.
+class Roots(NamedTuple):
+    """The roots of outputs: rows of the batch, or -1 for alarms.
 
     `numbers` has their correlations; for alarms, `last_read` has the last event of the key, which
     orders alarms of one time and correlation.
@@ -130,19 +127,11 @@ class Roots:
 
     @classmethod
     def joined(cls, parts: Sequence[Roots]) -> Roots:
-        if len(parts) == 1:
-            return parts[0]
-        none = np.empty(0, np.int64)
-        rows, numbers, times, last_read = (
-            np.concatenate([none, *held])
-            for held in (
-                [each.rows for each in parts],
-                [each.numbers for each in parts],
-                [each.times for each in parts],
-                [each.last_read for each in parts],
-            )
-        )
-        return cls(rows, numbers, times, last_read)
+        """Roots of several parts of a batch, one part after the other."""
+        if not parts:
+            none = np.empty(0, np.int64)
+            return cls(none, none, none, none)
+        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def later(self, rows: int) -> Roots:
         """These roots after so many more rows."""
@@ -162,7 +151,7 @@ class Roots:
             self.numbers[alarms],
             self.last_read[alarms],
             alarms,
-            depth_in(of_rows),
+            int(of_rows.shape[1] - _HEAD) // 2,
         )
         return out
 
@@ -174,7 +163,7 @@ class OutputPlaces:
     `alarms` has the time and the key's last event, where alarms may have caused some outputs.
     """
 
-    slots: Rows
+    turns: Rows
     numbers: Rows
     alarms: npt.NDArray[np.int64] | None = None
 
@@ -186,12 +175,12 @@ class OutputPlaces:
     @classmethod
     def of_roots(cls, roots: Roots, of_batch: Instants) -> OutputPlaces:
         """Outputs that come from rows of the batch or from alarms."""
-        slots = 2 * roots.rows + 1
+        turns = 2 * roots.rows + 1
         alarms = np.flatnonzero(roots.rows < 0)
         if not alarms.size:
-            return cls(slots, roots.numbers)
-        slots[alarms] = 2 * np.searchsorted(of_batch, roots.times[alarms])
-        return cls(slots, roots.numbers, np.column_stack([roots.times, roots.last_read]))
+            return cls(turns, roots.numbers)
+        turns[alarms] = 2 * np.searchsorted(of_batch, roots.times[alarms])
+        return cls(turns, roots.numbers, np.column_stack([roots.times, roots.last_read]))
 
     @classmethod
     def of_positions(
@@ -206,23 +195,23 @@ class OutputPlaces:
 
 def order_of(sources: Sequence[OutputPlaces]) -> Rows:
     """The order of all outputs, which are numbered from one source to the next."""
-    slots = np.concatenate([each.slots for each in sources])
+    turns = np.concatenate([each.turns for each in sources])
     seconds = np.concatenate([each.numbers for each in sources])
-    alarms = np.flatnonzero(slots % 2 == 0)
+    alarms = np.flatnonzero(turns % 2 == 0)
     if alarms.size:
         seconds[alarms] = 0
         if sum(each.alarms is not None for each in sources) > 1:
             seconds[alarms] = _ranks(sources, alarms)
     last = 1 + int(seconds.max(initial=0))
     # Each source is in order already, so most of this is merging.
-    return np.argsort(slots * last + seconds, kind="stable")
+    return np.argsort(turns * last + seconds, kind="stable")
 
 
 def _ranks(sources: Sequence[OutputPlaces], alarms: Rows) -> Rows:
     """For each output of an alarm, how many outputs of alarms come before it."""
     numbers = np.concatenate([each.numbers for each in sources])[alarms]
     when = np.concatenate(
-        [np.zeros((len(e.slots), 2), np.int64) if e.alarms is None else e.alarms for e in sources]
+        [np.zeros((len(e.turns), 2), np.int64) if e.alarms is None else e.alarms for e in sources]
     )[alarms]
     order = np.lexsort((when[:, 1], numbers, when[:, 0]))
     ranks = np.empty(len(order), np.int64)

@@ -1,11 +1,12 @@
 """The events that a correlation may still put out or name, and what outputs are bound to.
 
-A reading has a number, which cells hold in their slots. `Remembered` keeps the last batches, and of
-older readings only those that some key still holds, with the names that an output may ask for: in
-come numbers of readings, out go columns. Outputs of one statement are a `Bundle`, and `BoundPorts`
-has the values of their ports as columns: causes, and the names that a transformer asks for.
+A reading has a number, which cells hold in their slots. `RememberedReadings` keeps the last
+batches, and of older readings only those that some key still holds, with the names that an output
+may ask for: in come numbers of readings, out go columns. Outputs of one statement are a `Bundle`,
+and `BoundPorts` has the values of their ports as columns: causes, and the names that a transformer
+asks for.
 
-Both stand in one file: a column of `BoundPorts` is a column of `Remembered`, by slot.
+The module is long because a column of `BoundPorts` is a column of `RememberedReadings`, by slot.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from ensue.engine.batch.input.column import (
     Column,
     Texts,
     absent,
-    constant,
     joined,
-    written,
-    written_if_there,
+    repeated_text,
+    try_write_texts,
+    write_texts,
 )
 from ensue.engine.core.effects import Action, TriggerShape
 from ensue.engine.core.numbering import Mask, Rows
@@ -47,7 +48,7 @@ _NO_ROWS = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
-class Recent:
+class RecentReadings:
     """The readings of one batch: reading `first + n` is row `rows[n]` of `batches[which[n]]`.
 
     Without `rows` and `which` it is row n, of the only batch.
@@ -104,7 +105,7 @@ class KeptReadings:
         return [self.whole[at] for at in np.searchsorted(self.numbers, readings).tolist()]
 
 
-class Remembered:
+class RememberedReadings:
     """The readings that cells may still refer to, by number.
 
     `names` are asked of any reading, besides its id; `whole` says that events are sent on.
@@ -117,25 +118,22 @@ class Remembered:
         self.next = 1
         self.recent_rows = 0
         self._recent_bytes = 0
-        self.parts: list[KeptReadings | Recent] = []
+        self.parts: list[KeptReadings | RecentReadings] = []
 
     @property
     def is_heavy(self) -> bool:
         """Whether the last batches are so large that they are better dropped early."""
         return self._recent_bytes > HEAVY_BYTES
 
-    def add(self, batches: Sequence[Batch], rows: Rows, which: Rows | None) -> None:
-        self.parts.append(Recent(self.next, batches, rows, which))
-        self.next += len(rows)
-        self.recent_rows += len(rows)
+    def add(
+        self, batches: Sequence[Batch], rows: Rows | None = None, which: Rows | None = None
+    ) -> None:
+        """Add readings: row `rows[n]` of `batches[which[n]]`, or every row of the only batch."""
+        count = len(batches[0]) if rows is None else len(rows)
+        self.parts.append(RecentReadings(self.next, batches, rows, which))
+        self.next += count
+        self.recent_rows += count
         self._recent_bytes += sum(batch.held_bytes for batch in batches)
-
-    def add_all(self, batch: Batch) -> None:
-        """Every row of a batch is a reading."""
-        self.parts.append(Recent(self.next, [batch], None))
-        self.next += len(batch)
-        self.recent_rows += len(batch)
-        self._recent_bytes += batch.held_bytes
 
     def column(self, parts: Parts, readings: Rows) -> Column:
         last = self.parts[-1]
@@ -156,7 +154,7 @@ class Remembered:
         last = self.parts[-1]
         new, places = NO_TEXTS, readings - last.first
         is_old: Mask | None = None
-        if isinstance(last, Recent) and last.which is None:
+        if isinstance(last, RecentReadings) and last.which is None:
             column = last.batches[0].column(ID)
             if column.missing is None:
                 new = Texts.of(column.values)
@@ -185,7 +183,7 @@ class Remembered:
         several batches, or an id is missing.
         """
         last = self.parts[-1] if self.parts else None
-        if not isinstance(last, Recent) or last.which is not None:
+        if not isinstance(last, RecentReadings) or last.which is not None:
             return None
         column = last.batches[0].column(ID)
         if column.missing is not None:
@@ -198,7 +196,7 @@ class Remembered:
         order = np.concatenate([at for _, at in groups]) if groups else np.empty(0, np.int64)
         return [found[place] for place in np.argsort(order, kind="stable").tolist()]
 
-    def _grouped(self, readings: Rows) -> list[tuple[KeptReadings | Recent, Rows]]:
+    def _grouped(self, readings: Rows) -> list[tuple[KeptReadings | RecentReadings, Rows]]:
         last = self.parts[-1]
         if readings.size == 0 or int(readings.min()) >= last.first:
             return [(last, np.arange(readings.size))]
@@ -207,7 +205,7 @@ class Remembered:
         here = np.flatnonzero(np.bincount(home))
         return [(self.parts[n], np.flatnonzero(home == n)) for n in here.tolist()]
 
-    def take_back(self) -> None:
+    def remove_last(self) -> None:
         """Forget the readings that were added last."""
         last = self.parts.pop()
         self.recent_rows -= self.next - last.first
@@ -216,12 +214,11 @@ class Remembered:
     def renumber(self, readings: Rows) -> int:
         """Keep these readings only, numbered anew in their order; returns the first number."""
         first = self.next
-        numbers = np.arange(first, first + readings.size)
-        kept = [replace(self.taken(readings), numbers=numbers)] if readings.size else []
-        self.parts = [*kept]
+        self.forget_all_but(readings)
         self.next += readings.size
-        self.recent_rows = 0
-        self._recent_bytes = 0
+        numbers = np.arange(first, self.next)
+        kept = [each for each in self.parts if isinstance(each, KeptReadings)]
+        self.parts = [replace(each, numbers=numbers) for each in kept]
         return first
 
     def drop_before(self, first: int) -> None:
@@ -230,7 +227,7 @@ class Remembered:
         left = [part for part, end in zip(self.parts, ends, strict=True) if end > first]
         if len(left) < len(self.parts):
             self.parts = left
-            recent = [each for each in left if isinstance(each, Recent)]
+            recent = [each for each in left if isinstance(each, RecentReadings)]
             self._recent_bytes = sum(b.held_bytes for each in recent for b in each.batches)
 
     def forget_all_but(self, readings: Rows) -> None:
@@ -265,7 +262,7 @@ class Bundle:
     """Outputs of one statement, in all actions that have it behind `offset` other outputs.
 
     The same statement may be reached with different ports bound, by rules of different shapes or by
-    branches of one. As long as every port is bound at the same places, that is one bundle, of which
+    branches of one. As long as every port is bound in the same slots, that is one bundle, of which
     some outputs lack a port: making them apart would cost as much again, and they would have to be
     put in order after that.
     """
@@ -273,7 +270,7 @@ class Bundle:
     what: Any
     labels: str
     offset: int
-    places: dict[str, tuple[int, ...]]
+    slots: dict[str, tuple[int, ...]]
     """The slots of every port that is bound in any of the actions."""
     bound_in: dict[int, frozenset[str]] = field(default_factory=dict)
     """For each action the ports that are bound in it."""
@@ -283,16 +280,16 @@ class Bundle:
 
         Where some lack a port, all have a bound event: another stands in for the one they lack.
         """
-        if not self.bound_in or dict(shape.bound) == self.places:
+        if not self.bound_in or dict(shape.bound) == self.slots:
             return True
         return (
-            any(not is_timer(port) for port in self.places)
+            any(not is_timer(port) for port in self.slots)
             and any(not is_timer(port) for port, _ in shape.bound)
-            and all(self.places.get(port, places) == places for port, places in shape.bound)
+            and all(self.slots.get(port, slots) == slots for port, slots in shape.bound)
         )
 
     def add(self, action: int, shape: TriggerShape) -> None:
-        self.places |= dict(shape.bound)
+        self.slots |= dict(shape.bound)
         self.bound_in[action] = frozenset(port for port, _ in shape.bound)
 
     def without(self, port: str) -> Mask | None:
@@ -330,7 +327,7 @@ def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle
 class BoundPorts:
     """What the ports of a bundle are bound to, by output, as columns.
 
-    `actions` and `places` have a row for each output; where a port has several places, one counts.
+    `actions` and `slots` have a row for each output; where a port has several slots, one counts.
     A port that is not bound in some outputs is null there and no cause.
     """
 
@@ -338,22 +335,22 @@ class BoundPorts:
         self,
         bundle: Bundle,
         actions: Rows,
-        places: npt.NDArray[np.int64],
-        remembered: Remembered,
+        slots: npt.NDArray[np.int64],
+        remembered: RememberedReadings,
         bind_first: bool,
         computed: Mapping[Parts, Column],
     ) -> None:
         self._bundle = bundle
         self._actions = actions
-        self._places = places
+        self._slots = slots
         self._remembered = remembered
         self._first = bind_first
-        self._ports = [port for port in bundle.places if not is_timer(port)]
+        self._ports = [port for port in bundle.slots if not is_timer(port)]
         self._readings: dict[str, Rows] = {}
         self._known: dict[Parts, Column] = dict(computed)
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._slots)
 
     def readings(self, port: str) -> Rows:
         """The reading that a port is bound to; for an unbound port, that of any bound port."""
@@ -361,22 +358,22 @@ class BoundPorts:
             held = self._held(port)
             lacking = self._lacking(port)
             if lacking is not None:
-                held = np.where(lacking, self._any(), held)
+                held = np.where(lacking, self._any_bound(), held)
             self._readings[port] = held
         return self._readings[port]
 
     def _held(self, port: str) -> Rows:
-        places = self._bundle.places[port]
-        if len(places) == 1:
-            return np.asarray(self._places[:, places[0]])
-        chosen = self._places[:, places]
+        slots = self._bundle.slots[port]
+        if len(slots) == 1:
+            return np.asarray(self._slots[:, slots[0]])
+        chosen = self._slots[:, slots]
         return np.asarray(chosen.min(axis=1) if self._first else chosen.max(axis=1))
 
     def _lacking(self, port: str) -> Mask | None:
         without = self._bundle.without(port)
         return None if without is None else without[self._actions]
 
-    def _any(self) -> Rows:
+    def _any_bound(self) -> Rows:
         """For each output a reading that one of its ports is bound to."""
         found = np.zeros(len(self), np.int64)
         for port in self._ports:
@@ -388,29 +385,29 @@ class BoundPorts:
     def causes(self) -> pa.Array:
         """The ids of the bound events, each once, in the order in which they were read."""
         if not self._ports:
-            return constant("", len(self))
+            return repeated_text("", len(self))
         found = self._recent_causes()
         if found is not None:
             return found
         readings = np.column_stack([self.readings(port) for port in self._ports])
         old, new, places = self._remembered.ids(readings, None)
         room = len(self._ports) * (1 + max(old.mean, new.mean))
-        return written(text_writing.join_texts, len(self), room, old, new, places)
+        return write_texts(text_writing.join_texts, len(self), room, old, new, places)
 
     def _recent_causes(self) -> pa.Array | None:
         """The causes if all of up to three ports are bound in the last batch; else None."""
-        places = [self._bundle.places[port] for port in self._ports]
+        slots = [self._bundle.slots[port] for port in self._ports]
         recent = self._remembered.recent_ids()
-        if recent is None or len(places) > _FEW or any(len(each) > 1 for each in places):
+        if recent is None or len(slots) > _FEW or any(len(each) > 1 for each in slots):
             return None
         ids, first, rows = recent
-        ports = [*self._ports, *self._ports[-1:] * (_FEW - len(places))]
-        columns = np.array([self._bundle.places[port][0] for port in ports], np.int64)
-        room = len(places) * (1 + ids.mean)
-        return written_if_there(
+        ports = [*self._ports, *self._ports[-1:] * (_FEW - len(slots))]
+        columns = np.array([self._bundle.slots[port][0] for port in ports], np.int64)
+        room = len(slots) * (1 + ids.mean)
+        return try_write_texts(
             text_writing.join_few, len(self), room, ids,
             text_writing.RecentPlaces(
-                self._places, columns, first, rows, self._actions, self._bundle.lacks(ports)
+                self._slots, columns, first, rows, self._actions, self._bundle.lacks(ports)
             ),
         )  # fmt: skip
 
@@ -422,7 +419,7 @@ class BoundPorts:
 
     def _column(self, parts: Parts) -> Column:
         port, *rest = parts
-        if port not in self._bundle.places:
+        if port not in self._bundle.slots:
             return absent(len(self))
         if not is_timer(port):
             if not rest:

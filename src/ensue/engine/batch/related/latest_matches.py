@@ -1,13 +1,14 @@
 """The latest match of a chain of groups for each key, carried from event to event.
 
-In come the events of a batch; out go candidates, the matches that they complete. For each key and
-each place of the chain there is a *block* of registers: the time and the number of the first event
-of the match so far, the events of the groups before, and the place's own last event. This is the
-algebra of latest starts, in which a start carries the events of its match. An event first closes
-what its key holds, from the last group to the first, so that it never follows itself.
+In come the events of a batch; out go candidates, the matches that they complete (`link`). For each
+key and each place of the chain there is a *block* of registers: the time and the number of the
+first event of the match so far, the events of the groups before, and the place's own last event.
+This is the algebra of latest starts, in which a start carries the events of its match. An event
+goes through the groups from the last to the first, so that it never follows itself.
 
-What was forgotten is not taken out: a match whose first event lies before what is remembered is
-none, and every other match of that place begins even earlier.
+What a key has forgotten stays in its registers. A *floor* is the number of the first event that a
+key remembers: a match that begins before it does not count, and every other match of that place
+begins even earlier. `choose_triggers` moves the floors, and says which candidates trigger.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ensue.engine.core.jit import FAR, inlined, uncounted
-from ensue.engine.core.numbering import Numbers, Rows, taller
+from ensue.engine.core.numbering import Rows, taller
 from ensue.engine.core.relating.form import ChainForm
 
 WHEN, START, EVENTS = 0, 1, 2
@@ -29,7 +30,7 @@ WHEN, START, EVENTS = 0, 1, 2
 class ChainArrays(NamedTuple):
     """The chain of a rule: `bits` and `blocks` are by place, `begins` and `masks` by group.
 
-    `ports` has the bits of the ports that a slot is bound to, where it is the last of each.
+    `ports` has the bits of the ports whose last events are bound, which are kept from `last_at` on.
     """
 
     begins: npt.NDArray[np.int64]
@@ -41,8 +42,8 @@ class ChainArrays(NamedTuple):
     window: int
 
 
-class LinkedEvents(NamedTuple):
-    """Events of a batch: their letters, times and keys, and the number of the first of them."""
+class ReadEvents(NamedTuple):
+    """Events that a rule reads of a batch; `number` is that of the first as a reading."""
 
     letters: npt.NDArray[np.uint64]
     times: npt.NDArray[np.int64]
@@ -51,16 +52,19 @@ class LinkedEvents(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Matches that an event completes: its place, the first event of the match, and the slots."""
+    """Matches that events complete: the row of the event, the first event, and the slots."""
 
     at: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
     slots: npt.NDArray[np.int64]
 
+    def taken(self, chosen: Rows | slice) -> Candidates:
+        return Candidates(self.at[chosen], self.starts[chosen], self.slots[chosen])
+
 
 @inlined
 def latest_of_group(
-    held: Any, key: Any, first: Any, end: Any, begins_at: Any, blocks: Any, match: Any
+    registers: Any, key: Any, first: Any, end: Any, begins_at: Any, blocks: Any, match: Any
 ) -> Any:
     """Write the latest match up to a group to `match`; False if there is none.
 
@@ -68,33 +72,20 @@ def latest_of_group(
     """
     earliest, block = np.int64(0), np.int64(0)
     for place in range(first, end):
-        own = held[key, blocks[place] + EVENTS + begins_at]
+        own = registers[key, blocks[place] + EVENTS + begins_at]
         if own == 0:
             return False
         if earliest == 0 or own < earliest:
             earliest, block = own, blocks[place]
         match[EVENTS + place] = own
-    match[WHEN], match[START] = held[key, block + WHEN], held[key, block + START]
+    match[WHEN], match[START] = registers[key, block + WHEN], registers[key, block + START]
     for place in range(begins_at):
-        match[EVENTS + place] = held[key, block + EVENTS + place]
+        match[EVENTS + place] = registers[key, block + EVENTS + place]
     return True
 
 
-class Forgetting(NamedTuple):
-    """What makes keys forget: a trigger, by `keep`, and events that match a port of `unless`.
-
-    `ends` are the places of such events, in their order. `floors` has for each key the number of
-    the first event that is remembered.
-    """
-
-    ends: npt.NDArray[np.int64]
-    floors: npt.NDArray[np.int64]
-    keep_none: bool
-    keep_last: bool
-
-
 @uncounted
-def link(events: Any, chain: Any, held: Any, match: Any, found: Any) -> Any:
+def link(events: Any, chain: Any, registers: Any, match: Any, found: Any) -> Any:
     """Take events through the registers of their keys. Returns how many candidates there are.
 
     An event completes one match at most, so `found` has room for as many as there are events.
@@ -109,7 +100,7 @@ def link(events: Any, chain: Any, held: Any, match: Any, found: Any) -> Any:
         reading = number + row
         for port in range(lasting):
             if letter >> ports[port] & np.uint64(1):
-                held[key, last_at + port] = reading
+                registers[key, last_at + port] = reading
         for group in range(groups - 1, -1, -1):
             if letter & masks[group] == np.uint64(0):
                 continue
@@ -117,27 +108,29 @@ def link(events: Any, chain: Any, held: Any, match: Any, found: Any) -> Any:
             if group == 0:
                 match[WHEN], match[START] = time, reading
             elif not latest_of_group(
-                held, key, begins[group - 1], first, begins[group - 1], blocks, match
+                registers, key, begins[group - 1], first, begins[group - 1], blocks, match
             ):
                 continue
             is_last = group == groups - 1
             if is_last and end - first == 1:
-                # Nothing comes behind it and nothing beside it, so it is not held.
+                # Nothing comes behind it and nothing beside it, so it is not kept.
                 match[EVENTS + first] = reading
             else:
                 for place in range(first, end):
                     if letter >> bits[place] & np.uint64(1):
                         block = blocks[place]
                         for each in range(EVENTS + first):
-                            held[key, block + each] = match[each]
-                        held[key, block + EVENTS + first] = reading
-                if not is_last or not latest_of_group(held, key, first, end, first, blocks, match):
+                            registers[key, block + each] = match[each]
+                        registers[key, block + EVENTS + first] = reading
+                if not is_last or not latest_of_group(
+                    registers, key, first, end, first, blocks, match
+                ):
                     continue
             if match[WHEN] >= time - window:
                 found_at[count], found_starts[count] = row, match[START]
                 if lasting:
                     for port in range(lasting):
-                        found_slots[count, port] = held[key, last_at + port]
+                        found_slots[count, port] = registers[key, last_at + port]
                 else:
                     for place in range(end):
                         found_slots[count, place] = match[EVENTS + place]
@@ -145,33 +138,52 @@ def link(events: Any, chain: Any, held: Any, match: Any, found: Any) -> Any:
     return count
 
 
-@uncounted
-def settle(
-    candidates: Any, holds: Any, starts: Any, keys: Any, number: int, forgetting: Any, out: Any
-) -> int:
-    """Which candidates trigger, given what triggers and `unless` make their keys forget.
+class JudgedMatches(NamedTuple):
+    """Matches that events complete, or that the clock fires, in the order of the stream.
 
-    `candidates` are the places of events, `number` is that of the first event of the batch.
+    `numbers` has the number of that event, or of the event before which the clock fires; `holds`
+    says whether the condition holds, and `starts` has the first event of each match.
     """
-    ends, floors, keep_none, keep_last = forgetting
-    count, end = 0, 0
-    for each in range(candidates.size):
-        at = candidates[each]
-        while end < ends.size and ends[end] < at:
-            key = keys[ends[end]]
-            floors[key] = max(floors[key], number + ends[end])
-            end += 1
-        key = keys[at]
+
+    numbers: npt.NDArray[np.int64]
+    holds: npt.NDArray[np.bool_]
+    starts: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int64]
+
+
+class Resets(NamedTuple):
+    """Events that match a port of `unless`, in their order: their numbers and keys."""
+
+    numbers: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int32]
+
+
+@uncounted
+def choose_triggers(
+    matches: Any, resets: Any, floors: Any, keeps_all: bool, forgotten: int, out: Any
+) -> int:
+    """Write which matches trigger, given what triggers and `unless` make their keys forget.
+
+    `floors` has for each key the number of the first event that is remembered. Unless a rule
+    `keeps_all`, a trigger makes its key forget the events before its number, and `forgotten` more.
+    Returns how many matches trigger.
+    """
+    numbers, holds, starts, keys = matches
+    reset_numbers, reset_keys = resets
+    count, reset = 0, 0
+    for each in range(numbers.size):
+        number, key = numbers[each], keys[each]
+        while reset < reset_numbers.size and reset_numbers[reset] < number:
+            floors[reset_keys[reset]] = max(floors[reset_keys[reset]], reset_numbers[reset])
+            reset += 1
         if holds[each] and starts[each] >= floors[key]:
             out[count] = each
             count += 1
-            if keep_none:
-                floors[key] = number + at + 1
-            elif keep_last:
-                floors[key] = number + at
-    for each in range(end, ends.size):
-        key = keys[ends[each]]
-        floors[key] = max(floors[key], number + ends[each])
+            if not keeps_all:
+                floors[key] = number + forgotten
+    while reset < reset_numbers.size:
+        floors[reset_keys[reset]] = max(floors[reset_keys[reset]], reset_numbers[reset])
+        reset += 1
     return count
 
 
@@ -192,22 +204,19 @@ class MatchRegisters:
         self.registers = taller(self.registers, size)
 
     def clear(self) -> None:
-        """Let all keys stand as if they had read nothing."""
+        """Put all keys back to where they had read nothing."""
         self.registers[:] = 0
 
-    def link(
-        self, letters: Any, times: Any, keys: Numbers, number: int
-    ) -> tuple[Rows, Rows, npt.NDArray[np.int64]]:
-        """The candidates of a batch: their places, first events and slots."""
-        size = len(letters)
+    def link(self, events: ReadEvents) -> Candidates:
+        """The candidates of a batch."""
+        size = len(events.letters)
         room = Candidates(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
             np.empty((size, len(self._chain.ports) or len(self._form.places)), np.int64),
         )
-        events = LinkedEvents(letters, times, keys, number)
         count = link(events, self._chain, self.registers, self._match, room)
-        return room.at[:count], room.starts[:count], room.slots[:count]
+        return room.taken(slice(count))
 
     def readings(self, floors: Rows, oldest: int | None) -> tuple[list[Rows], list[Rows]]:
         """The readings of latest matches that count, each with its key, in no order.
@@ -223,15 +232,14 @@ class MatchRegisters:
                 block = self._chain.blocks[place]
                 if block < 0:
                     continue
-                held = self.registers[:, block : block + EVENTS + before[group] + 1]
-                is_there = held[:, -1] > 0
-                is_there &= held[:, START] >= floors
+                matches = self.registers[:, block : block + EVENTS + before[group] + 1]
+                counts = (matches[:, -1] > 0) & (matches[:, START] >= floors)
                 if oldest is not None:
-                    is_there &= held[:, WHEN] >= oldest
-                keys = np.flatnonzero(is_there)
-                for column in range(EVENTS, held.shape[1]):
+                    counts &= matches[:, WHEN] >= oldest
+                keys = np.flatnonzero(counts)
+                for column in range(EVENTS, matches.shape[1]):
                     every_key.append(keys)
-                    every_row.append(held[keys, column])
+                    every_row.append(matches[keys, column])
         return every_key, every_row
 
     def last_events(self) -> Iterator[Rows]:

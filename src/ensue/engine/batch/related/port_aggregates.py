@@ -1,45 +1,45 @@
-"""The events that a rule remembers, and compiled loops: aggregates over the events of a port.
+"""The store of events that a rule remembers, and compiled loops: aggregates over a port's events.
 
-A row has all that loops ask of one event: when it came, which ports it matches, and for rules with
-aggregates (`counting`) the next event of its key and its values. An event is addressed by the
-number of its reading, less the number of the first reading in the store.
+A row of the store has all that loops ask of one event: when it came, its letter, and for rules with
+aggregates (`stretch_registers`) the next event of its key and its values. An event is addressed by
+the number of its reading, less the number of the first reading in the store.
 
-Aggregates change as events are taken in and out. A sum is kept in exact limbs (`conditions`), the
-least and the greatest by monotone queues through the store of events, and the number of different
-values by a table of pairs (key and value) with the last event of each: an event that leaves takes
-its value along unless the value has come again since. Which events count is decided in `stretches`.
+Aggregates change as events come and leave. A sum is kept in exact limbs (`sums`), the least and the
+greatest by monotone queues through the store, and the number of different values by a hash table of
+pairs (key and value) with the last event of each: an event that leaves takes its value along unless
+the value has come again since. Which events count is decided in `stretches`.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.related.conditions import (
-    AVERAGE,
-    COUNT,
-    DISTINCT,
-    FIRST,
-    KIND,
-    LAST,
-    LEAST,
-    LIMBS,
-    OWN,
-    PORT,
-    POWER,
-    QUEUE,
-    REAL,
-    SUM,
-    VALUE,
-    add_integer,
-    add_real,
-)
+from ensue.engine.batch.related.sums import add_integer, add_real, rounded_sum, whole_sum
 from ensue.engine.core.jit import inlined, uncounted
 from ensue.engine.core.numbering import MULTIPLIER, Rows, taller
 
-TIME, LETTER = 0, 1
+TIME, LETTER, NEXT, PRESENT, VALUES = range(5)
+"""The columns of an event: its time, its letter, the next event of its key, which values are there
+(one bit for each aggregate), and the first value. Rules without aggregates have the first two."""
+HEAD, TAIL, POINTERS = range(3)
+"""The registers of a key: its first and its last remembered event, then the first event of each
+place."""
+LOW, COUNTED, PER_PORT = range(3)
+"""The registers of a port with aggregates: the first event that counts, and how many do."""
+PORT_BIT, PORT_GROUP, PORT_REGISTERS = range(3)
+"""The columns of a port with aggregates: its bit, its group in the chain, its first register."""
+COUNT, SUM, AVERAGE, DISTINCT, LEAST, GREATEST, FIRST, LAST = range(8)
+"""The kinds of aggregates."""
+KIND, REAL, OWN, COUNTS, LIMBS, POWER, PORT, VALUE, QUEUE, COLUMNS = range(10)
+"""The columns of an aggregate: its kind, whether its values are reals, its first register, that of
+the count, the limbs of its sum and their power of two, its port, and the columns of its values and
+its queue in the store."""
+
+NO_BITS, ONE = np.uint64(0), np.uint64(1)
 _LARGE = 1 << 16
 """After a batch of so many events more of that size are expected, and have room at once."""
 _ROOM_FOR_LARGE = 1_500_000
@@ -86,20 +86,11 @@ class EventStore:
         return np.asarray(self.rows[numbers - self.base, TIME])
 
 
-NEXT, PRESENT, VALUES = 2, 3, 4
-"""Behind time and ports of an event: the next of its key, which values are there, the values."""
-HEAD, TAIL, POINTERS = 0, 1, 2
-"""The first two registers of a key: its first and its last remembered event."""
-LOW, COUNTED, PER_PORT = 0, 1, 2
-"""The registers of a port with aggregates: the first event that counts, and how many do."""
-NO_BITS, ONE = np.uint64(0), np.uint64(1)
-
-
-class Stretches(NamedTuple):
+class StretchLayout(NamedTuple):
     """The places, ports and aggregates of a rule, and what makes it forget.
 
-    `begins` and `bits` are those of the chain. `ports` has a row for each port with aggregates: its
-    bit, its group and its registers. `aggregates` has a row for each, as said above.
+    `begins` and `bits` are those of the chain. `ports` and `aggregates` have a row for each, with
+    the columns above. `ends` is for the loops: the event that completes each group of one key.
     """
 
     begins: npt.NDArray[np.int64]
@@ -117,10 +108,10 @@ class Stretches(NamedTuple):
 
 
 class StoreArrays(NamedTuple):
-    """The remembered events, by their numbers less `base`, and the table of different values.
+    """The remembered events, by their numbers less `base`, and the hash table of different values.
 
-    `reals` are the numbers of `events`, read as reals. The table has a pair of key and value, and
-    the last event of it.
+    `reals` are the numbers of `events`, read as reals. A row of `table` has a pair of key and
+    value, and the last event of the pair; `used` is how many rows are taken.
     """
 
     events: npt.NDArray[np.int64]
@@ -131,7 +122,7 @@ class StoreArrays(NamedTuple):
 
 
 @uncounted
-def slot_of(table: Any, pair: int) -> Any:
+def slot_of_pair(table: Any, pair: int) -> Any:
     """Where a pair of key and value stands in the table of values, or where it is to stand."""
     mask = np.uint64(len(table) - 1)
     mixed = np.uint64(pair) * MULTIPLIER
@@ -142,10 +133,10 @@ def slot_of(table: Any, pair: int) -> Any:
 
 
 @uncounted
-def drop(table: Any, used: Any, pair: int) -> None:
-    """Take a pair out of the table of values, and move up what had to stand behind it."""
+def remove_pair(table: Any, used: Any, pair: int) -> None:
+    """Remove a pair from the table of values, and move up pairs that had to stand behind it."""
     mask = np.uint64(len(table) - 1)
-    hole = slot_of(table, pair)
+    hole = slot_of_pair(table, pair)
     if table[hole, 0] == 0:
         return
     used[0] -= 1
@@ -163,15 +154,15 @@ def drop(table: Any, used: Any, pair: int) -> None:
 
 
 @inlined
-def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
+def add_event(registers: Any, key: int, port: int, row: int, layout: Any, store: Any) -> None:
     """Add an event to the aggregates of a port, as the last of its stretch."""
-    ports, aggregates = stretches.ports, stretches.aggregates
+    ports, aggregates = layout.ports, layout.aggregates
     events, reals, table, base = store.events, store.reals, store.table, store.base
-    at = ports[port, 2]
-    if held[key, at + LOW] == 0:
-        held[key, at + LOW] = row
-    low = held[key, at + LOW]
-    held[key, at + COUNTED] += 1
+    at = ports[port, PORT_REGISTERS]
+    if registers[key, at + LOW] == 0:
+        registers[key, at + LOW] = row
+    low = registers[key, at + LOW]
+    registers[key, at + COUNTED] += 1
     place = row - base
     present = events[place, PRESENT]
     for each in range(len(aggregates)):
@@ -181,14 +172,14 @@ def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any
         value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
         before = after + 1
         if kind in (SUM, AVERAGE):
-            held[key, own] += 1
+            registers[key, own] += 1
             if is_real:
-                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], 1)
+                add_real(registers, key, own + 1, aggregates[each, POWER], events[place, value], 1)
             else:
-                add_integer(held, key, own + 1, events[place, value], 1)
+                add_integer(registers, key, own + 1, events[place, value], 1)
         elif kind == DISTINCT:
             pair = (np.int64(key) + 1) << 32 | events[place, value]
-            slot = slot_of(table, pair)
+            slot = slot_of_pair(table, pair)
             earlier = np.int64(0)
             if table[slot, 0] == pair:
                 earlier = table[slot, 1]
@@ -197,13 +188,13 @@ def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any
                 store.used[0] += 1
             table[slot, 1] = row
             events[place, after] = 0
-            # An event that is all that is kept is taken in a second time.
+            # An event that alone is kept (`keep last`) is added a second time.
             if low <= earlier < row:
                 events[earlier - base, after] = row
             else:
-                held[key, own] += 1
+                registers[key, own] += 1
         else:
-            last = held[key, own + 1]
+            last = registers[key, own + 1]
             if kind == LAST:
                 last = np.int64(0)
             while last != 0 and kind != FIRST:
@@ -218,22 +209,18 @@ def take_in(held: Any, key: int, port: int, row: int, stretches: Any, store: Any
                 last = events[last - base, before]
             events[place, before], events[place, after] = last, 0
             if last == 0:
-                held[key, own] = row
+                registers[key, own] = row
             else:
                 events[last - base, after] = row
-            held[key, own + 1] = row
+            registers[key, own + 1] = row
 
 
 @inlined
-def take_out(held: Any, key: int, port: int, row: int, stretches: Any, store: Any) -> None:
-    """Take the first event of a port's stretch out of the aggregates of the port."""
-    ports, aggregates, events, base = (
-        stretches.ports,
-        stretches.aggregates,
-        store.events,
-        store.base,
-    )
-    held[key, ports[port, 2] + COUNTED] -= 1
+def remove_event(registers: Any, key: int, port: int, row: int, layout: Any, store: Any) -> None:
+    """Remove the first event of a port's stretch from the aggregates of the port."""
+    ports, aggregates = layout.ports, layout.aggregates
+    events, base = store.events, store.base
+    registers[key, ports[port, PORT_REGISTERS] + COUNTED] -= 1
     place = row - base
     present = events[place, PRESENT]
     for each in range(len(aggregates)):
@@ -242,41 +229,73 @@ def take_out(held: Any, key: int, port: int, row: int, stretches: Any, store: An
             continue
         value, after = aggregates[each, VALUE], aggregates[each, QUEUE]
         if kind in (SUM, AVERAGE):
-            held[key, own] -= 1
+            registers[key, own] -= 1
             if is_real:
-                add_real(held, key, own + 1, aggregates[each, POWER], events[place, value], -1)
+                add_real(registers, key, own + 1, aggregates[each, POWER], events[place, value], -1)
             else:
-                add_integer(held, key, own + 1, events[place, value], -1)
+                add_integer(registers, key, own + 1, events[place, value], -1)
         elif kind == DISTINCT:
             if events[place, after] == 0:
-                held[key, own] -= 1
-                drop(store.table, store.used, (np.int64(key) + 1) << 32 | events[place, value])
-        elif held[key, own] == row:
+                registers[key, own] -= 1
+                remove_pair(
+                    store.table, store.used, (np.int64(key) + 1) << 32 | events[place, value]
+                )
+        elif registers[key, own] == row:
             behind = events[place, after]
-            held[key, own] = behind
+            registers[key, own] = behind
             if behind == 0:
-                held[key, own + 1] = 0
+                registers[key, own + 1] = 0
             else:
                 events[behind - base, after + 1] = 0
 
 
 @inlined
-def empty(held: Any, key: int, port: int, stretches: Any) -> None:
+def clear_stretch(registers: Any, key: int, port: int, layout: Any) -> None:
     """Empty the stretch of a port, and its aggregates."""
-    ports, aggregates = stretches.ports, stretches.aggregates
-    at = ports[port, 2]
-    held[key, at + LOW] = 0
-    held[key, at + COUNTED] = 0
+    ports, aggregates = layout.ports, layout.aggregates
+    at = ports[port, PORT_REGISTERS]
+    registers[key, at + LOW] = 0
+    registers[key, at + COUNTED] = 0
     for each in range(len(aggregates)):
         if aggregates[each, PORT] == port:
             own = aggregates[each, OWN]
             for register in range(own, own + 2 + aggregates[each, LIMBS]):
-                held[key, register] = 0
+                registers[key, register] = 0
+
+
+@inlined
+def aggregate(
+    registers: Any, key: int, aggregates: Any, number: int, store: Any, digits: Any
+) -> Any:
+    """The value of an aggregate: as an integer, as a real, and whether it has a value."""
+    kind, is_real, at = aggregates[number, KIND], aggregates[number, REAL], aggregates[number, OWN]
+    if kind == COUNT:
+        return registers[key, aggregates[number, COUNTS]], 0.0, True
+    if kind == DISTINCT:
+        return registers[key, at], 0.0, True
+    if kind in (SUM, AVERAGE):
+        count = registers[key, at]
+        if count == 0:
+            return np.int64(0), 0.0, False
+        limbs, power = aggregates[number, LIMBS], aggregates[number, POWER]
+        if kind == SUM and not is_real:
+            total, fits = whole_sum(registers, key, at + 1, limbs, digits)
+            return total, 0.0, fits
+        rounded = rounded_sum(registers, key, at + 1, limbs, power, digits)
+        if kind == AVERAGE:
+            return np.int64(0), rounded / count, math.isfinite(rounded)
+        return np.int64(0), rounded, math.isfinite(rounded)
+    row = registers[key, at]
+    if row == 0:
+        return np.int64(0), 0.0, False
+    if is_real:
+        return np.int64(0), store.reals[row - store.base, aggregates[number, VALUE]], True
+    return store.events[row - store.base, aggregates[number, VALUE]], 0.0, True
 
 
 @uncounted
-def place_values(old: Any, held: Any, lows: Any, table: Any) -> int:
-    """Put the values that still count into another table; returns how many there are.
+def copy_values(old: Any, registers: Any, lows: Any, table: Any) -> int:
+    """Copy the pairs that still count to another table; returns how many there are.
 
     `lows` are registers of first events that count: what comes before all of them does not.
     """
@@ -288,10 +307,10 @@ def place_values(old: Any, held: Any, lows: Any, table: Any) -> int:
         key = (pair >> 32) - 1
         is_held = False
         for low in lows:
-            first = held[key, low]
+            first = registers[key, low]
             is_held = is_held or (first != 0 and old[slot, 1] >= first)
         if is_held:
-            place = slot_of(table, pair)
+            place = slot_of_pair(table, pair)
             table[place, 0], table[place, 1] = pair, old[slot, 1]
             used += 1
     return used

@@ -11,16 +11,13 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
-from ensue.engine.batch.column_state import event_of, saved_key
 from ensue.engine.batch.input.intake import EventBatch
-from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.output.remembered import ID
 from ensue.engine.batch.related.correlation import RelatedCorrelation
-from ensue.engine.batch.single.by_event import SavedEvents
+from ensue.engine.batch.related.latest_matches import ReadEvents
+from ensue.engine.batch.saved_states import SavedEvents, event_of, saved_key
 from ensue.engine.core.instances.keys import whole_key
-from ensue.engine.core.numbering import Numbers
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.core.saved_rules import (
     SavedBranch,
@@ -34,25 +31,15 @@ from ensue.engine.core.saved_rules import (
     restore_key,
     save_event,
 )
-from ensue.engine.ports import Key
-from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.expressions.names import Parts
 
 
-def encode_related(running: RelatedCorrelation) -> bytes:
-    try:
-        return msgspec.msgpack.encode(_saved(running))
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise SnapshotError(
-            f"an event that is still needed holds something that cannot be saved: {error}"
-        ) from None
-
-
-def _saved(running: RelatedCorrelation) -> SavedEvents:
+def save_related(running: RelatedCorrelation) -> SavedEvents:
+    """The state of a rule as plain data."""
     keys, rows = running.live()
-    letters, times = running.facts_of(rows)
+    letters, times = running.letters_and_times(rows)
     events = _events(running, rows, times.tolist())
     read: dict[int, list[tuple[int, list[str], SavedEvent | None]]] = {}
     ports: dict[int, list[str]] = {}
@@ -67,13 +54,9 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
         for readings in read.values():
             _note_firing(readings, after, clock)
     made: dict[int, dict[str, int]] = {}
-    maker = running.maker
-    is_over = maker.counted_at is None or (
-        running.clock is not None and maker.counted_at < running.clock
-    )
-    if not is_over:
-        for (_, key, trigger), number in maker.counted.items():
-            made.setdefault(key, {})[trigger] = number
+    counts = running.maker.counts
+    for (_, key, trigger), number in counts.still_counted(running.clock).items():
+        made.setdefault(key, {})[trigger] = number
     tallies = running.tallies()
     every = running.keys.all()
     saved: list[tuple[SavedKey, int, list[SavedPlace]]] = []
@@ -81,7 +64,7 @@ def _saved(running: RelatedCorrelation) -> SavedEvents:
     for key in sorted(read.keys() | made.keys() | tallies.keys()):
         extras[len(saved)] = SavedExtra(
             last_read=running.last_read(key),
-            outputs_at=maker.counted_at if key in made else None,
+            outputs_at=counts.at if key in made else None,
             outputs_made=made.get(key, {}),
             branches=[SavedBranch(read.get(key, []), [], {}, tallies.get(key))],
         )
@@ -118,21 +101,12 @@ def _present(names: list[Parts], values: tuple[Any, ...]) -> dict[Parts, Any]:
     return {name: v for name, v in zip(names, values, strict=True) if v is not MISSING}
 
 
-def _numbered(keys: Keys, saved: list[Key]) -> Numbers:
-    """The numbers of keys; keys of one text or one integer are numbered by a hash table."""
-    values = [key[0][1] for key in saved if len(key) == 1]
-    kinds = {type(value) for value in values}
-    if len(values) == len(saved) and kinds in ({str}, {int}):
-        return keys.restore(pa.array(values, pa.string() if kinds == {str} else pa.int64()))
-    return keys.restore_general(saved)
-
-
 def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
     """Go on from a state; nothing has been read yet. Raises `LeavesColumnsError`."""
     running.clear()
     running.clock = saved.clock
     rule = saved.rule
-    keys = _numbered(running.keys, [whole_key(restore_key(key)) for key, _, _ in rule.keys])
+    keys = running.keys.restore_keys([whole_key(restore_key(key)) for key, _, _ in rule.keys])
     read_under: list[int] = []
     letters: list[int] = []
     times: list[int] = []
@@ -151,7 +125,7 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
             tallies[key] = branches[0].tallies
         last_read[key] = extra.last_read
         for time, ports, event in branches[0].readings:
-            if event is None and not ports and running.is_timed:
+            if event is None and not ports and running.has_timers:
                 # What has fired is over, and nothing comes behind it.
                 continue
             if not known.issuperset(ports) or event is None:
@@ -162,18 +136,20 @@ def restore_related(running: RelatedCorrelation, saved: SavedEvents) -> None:
             events.append(restore_event(event))
         if extra.outputs_at is not None and extra.outputs_at == latest:
             counted |= {(0, key, id_): number for id_, number in extra.outputs_made.items()}
-    running.maker.recall(latest if counted else None, counted)
-    running.recall_reads(last_read)
+    running.maker.counts.restore(latest if counted else None, counted)
+    running.restore_last(last_read)
     number = running.remembered.next
     if events:
         batch = EventBatch(events, running.types)
         running.remembered.add([batch], np.arange(len(events)), None)
     try:
-        running.take_up(
-            np.array(read_under, np.int64),
-            np.array(letters, np.uint64),
-            np.array(times, np.int64),
-            number,
+        running.replay(
+            ReadEvents(
+                np.array(letters, np.uint64),
+                np.array(times, np.int64),
+                np.array(read_under, np.int32),
+                number,
+            ),
             tallies,
         )
     except ValueError:

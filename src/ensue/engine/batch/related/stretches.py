@@ -1,11 +1,11 @@
-"""Compiled loops: what lies in the stretches of ports, as events come, age and are forgotten.
+"""Compiled loops: the stretches of ports, as events come, leave the window and are forgotten.
 
 The remembered events of a key are a list through the store of events: each knows the next of its
 key. Registers point into it: the first event, for each place the first event of its port in its
 stretch (`bind first`, and where the next stretch begins), and for each port with an aggregate the
 first event that counts. Every pointer only moves forward, so that an event costs amortised constant
-time whatever the window holds. Aggregates take an event in when it comes and out when it leaves
-(`port_aggregates`).
+time whatever the window holds. An event is added to aggregates when it comes and removed when it
+leaves (`port_aggregates`).
 """
 
 from __future__ import annotations
@@ -14,46 +14,45 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import ir
-from numba import types
 
-from ensue.engine.batch.related.conditions import (
-    AVERAGE,
-    DISTINCT,
-    KIND,
-    REAL,
-    VALUE,
-    aggregate,
-    condition_holds,
-)
+from ensue.engine.batch.related.conditions import condition_holds
 from ensue.engine.batch.related.port_aggregates import (
+    AVERAGE,
     COUNTED,
+    DISTINCT,
     HEAD,
+    KIND,
     LETTER,
     LOW,
     NEXT,
     NO_BITS,
     ONE,
     POINTERS,
+    PORT_BIT,
+    PORT_GROUP,
+    PORT_REGISTERS,
+    REAL,
     TAIL,
     TIME,
-    empty,
-    take_in,
-    take_out,
+    VALUE,
+    add_event,
+    aggregate,
+    clear_stretch,
+    remove_event,
 )
-from ensue.engine.core.jit import inlined, lowered, uncounted
+from ensue.engine.core.jit import inlined, prefetch, uncounted
 from ensue.engine.core.numbering import MULTIPLIER
 
 DONE, LACKS_ROOM, LACKS_TABLE = 0, 1, 2
 FAR_AHEAD, AHEAD, NEAR = 24, 16, 8
-"""How many events ahead the registers of a key, what they point to, and what comes next
-are fetched."""
+"""How many events ahead the registers of a key, the events they point to, and the next of these
+are prefetched."""
 
 
 class CountedEvents(NamedTuple):
     """Events of a batch by their keys, the number of the first, and the matches they complete.
 
-    `candidates` are places of events, in their order, and `starts` the first events of the matches.
+    `candidates` are rows of events, in their order, and `starts` the first events of the matches.
     Where events are `replayed`, nothing triggers.
     """
 
@@ -72,8 +71,11 @@ class CandidatesReached(NamedTuple):
     fired: int
 
 
-class Program(NamedTuple):
-    """A condition, its operands for each candidate, and the registers of its steps."""
+class ConditionProgram(NamedTuple):
+    """A condition: its steps and constants, its operands for each candidate, and room to compute.
+
+    `whole` and `real` are the registers of the steps, `digits` is for reading sums.
+    """
 
     steps: npt.NDArray[np.int64]
     integers: npt.NDArray[np.int64]
@@ -96,49 +98,33 @@ class TriggerArrays(NamedTuple):
     lacking: npt.NDArray[np.bool_]
 
 
-@lowered
-def fetch_ahead(typing_context: Any, address: Any) -> Any:  # noqa: ARG001
-    """Prefetch the memory at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:  # noqa: ARG001
-        byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To be written, with all caches on the way, as data.
-        how = [ir.Constant(word, each) for each in (1, 3, 1)]
-        builder.call(fetch, [builder.inttoptr(arguments[0], byte), *how])
-        return context.get_dummy_value()
-
-    return types.void(types.int64), generate
-
-
 @inlined
-def look_ahead(keys: Any, row: int, number: int, stretches: Any, store: Any, held: Any) -> None:
+def prefetch_ahead(
+    keys: Any, row: int, number: int, layout: Any, store: Any, registers: Any
+) -> None:
     """Prefetch for later events: the registers of their keys, then the events these point to."""
-    events, base, ports = store.events, store.base, stretches.ports
+    events, base, ports = store.events, store.base, layout.ports
     if row + FAR_AHEAD < keys.size:
-        width = 8 * held.shape[1]
-        fetch_ahead(held.ctypes.data + np.int64(keys[row + FAR_AHEAD]) * width)
+        prefetch(registers, np.int64(keys[row + FAR_AHEAD]) * registers.shape[1])
     if row + AHEAD < keys.size:
-        key = np.int64(keys[row + AHEAD])
-        width, first = 8 * events.shape[1], events.ctypes.data
-        fetch_ahead(first + (held[key, TAIL] - base) * width)
+        key, width = np.int64(keys[row + AHEAD]), events.shape[1]
+        prefetch(events, (registers[key, TAIL] - base) * width)
         for port in range(len(ports)):
-            fetch_ahead(first + (held[key, ports[port, 2] + LOW] - base) * width)
+            prefetch(events, (registers[key, ports[port, PORT_REGISTERS] + LOW] - base) * width)
         # Mostly one event leaves as another comes, and the time of the next is asked.
         key = np.int64(keys[row + NEAR])
         for port in range(len(ports)):
-            low = held[key, ports[port, 2] + LOW]
+            low = registers[key, ports[port, PORT_REGISTERS] + LOW]
             if low != 0:
-                fetch_ahead(first + (events[low - base, NEXT] - base) * width)
+                prefetch(events, (events[low - base, NEXT] - base) * width)
         key = np.int64(keys[row + AHEAD])
-        aggregates, table = stretches.aggregates, store.table
+        aggregates, table = layout.aggregates, store.table
         for each in range(len(aggregates)):
             if aggregates[each, KIND] == DISTINCT:
                 value = events[number + row + AHEAD - base, aggregates[each, VALUE]]
                 mixed = np.uint64((key + 1) << 32 | value) * MULTIPLIER
                 slot = (mixed ^ (mixed >> np.uint64(32))) & np.uint64(len(table) - 1)
-                fetch_ahead(table.ctypes.data + np.int64(slot) * 16)
+                prefetch(table, np.int64(slot) * 2)
 
 
 @inlined
@@ -151,113 +137,115 @@ def next_of_port(events: Any, base: int, row: int, bit: Any) -> Any:
 
 
 @inlined
-def age(held: Any, key: int, time: int, stretches: Any, store: Any) -> None:
+def expire(registers: Any, key: int, time: int, layout: Any, store: Any) -> None:
     """Move the pointers of a key past what has left the window by a time."""
     events, base = store.events, store.base
-    edge = time - stretches.window
-    begins, bits, ends = stretches.begins, stretches.bits, stretches.ends
-    row = held[key, HEAD]
+    edge = time - layout.window
+    begins, bits, ends = layout.begins, layout.bits, layout.ends
+    row = registers[key, HEAD]
     while row != 0 and events[row - base, TIME] < edge:
         row = events[row - base, NEXT]
-    held[key, HEAD] = row
-    if stretches.has_pointers:
+    registers[key, HEAD] = row
+    if layout.has_pointers:
         end = np.int64(0)
         for group in range(begins.size - 1):
             latest, is_complete = np.int64(0), True
             for place in range(begins[group], begins[group + 1]):
-                row = held[key, POINTERS + place]
+                row = registers[key, POINTERS + place]
                 if group > 0 and end == 0:
                     row = np.int64(0)
                 while row != 0 and (events[row - base, TIME] < edge if group == 0 else row <= end):
                     row = next_of_port(events, base, row, bits[place])
-                held[key, POINTERS + place] = row
+                registers[key, POINTERS + place] = row
                 is_complete = is_complete and row != 0
                 latest = max(latest, row)
             end = latest if is_complete else np.int64(0)
             ends[group] = end
-    ports = stretches.ports
+    ports = layout.ports
     for port in range(len(ports)):
-        bit, group, at = np.uint64(ports[port, 0]), ports[port, 1], ports[port, 2]
-        row = held[key, at + LOW]
+        bit, group = np.uint64(ports[port, PORT_BIT]), ports[port, PORT_GROUP]
+        at = ports[port, PORT_REGISTERS]
+        row = registers[key, at + LOW]
         if row == 0:
             continue
         if group > 0 and ends[group - 1] == 0:
-            empty(held, key, port, stretches)
+            clear_stretch(registers, key, port, layout)
             continue
         while row != 0 and (
             events[row - base, TIME] < edge if group == 0 else row <= ends[group - 1]
         ):
-            take_out(held, key, port, row, stretches, store)
+            remove_event(registers, key, port, row, layout, store)
             row = next_of_port(events, base, row, bit)
-        held[key, at + LOW] = row
+        registers[key, at + LOW] = row
 
 
 @inlined
-def forget(held: Any, key: int, stretches: Any) -> None:
+def forget(registers: Any, key: int, layout: Any) -> None:
     """Drop all remembered events of a key."""
-    held[key, HEAD] = 0
-    held[key, TAIL] = 0
-    if stretches.has_pointers:
-        for place in range(stretches.bits.size):
-            held[key, POINTERS + place] = 0
-    for group in range(stretches.ends.size):
-        stretches.ends[group] = 0
-    for port in range(len(stretches.ports)):
-        empty(held, key, port, stretches)
+    registers[key, HEAD] = 0
+    registers[key, TAIL] = 0
+    if layout.has_pointers:
+        for place in range(layout.bits.size):
+            registers[key, POINTERS + place] = 0
+    for group in range(layout.ends.size):
+        layout.ends[group] = 0
+    for port in range(len(layout.ports)):
+        clear_stretch(registers, key, port, layout)
 
 
 @inlined
-def remember(held: Any, key: int, row: int, letter: Any, stretches: Any, store: Any) -> None:
-    """Append an event to the remembered ones of a key; `ends` are the groups' ends before it."""
-    base, ports, ends = store.base, stretches.ports, stretches.ends
-    last = held[key, TAIL]
+def remember(registers: Any, key: int, row: int, letter: Any, layout: Any, store: Any) -> None:
+    """Append an event to the remembered ones of a key; `ends` is as it was before the event."""
+    base, ports, ends = store.base, layout.ports, layout.ends
+    last = registers[key, TAIL]
     if last != 0:
         store.events[last - base, NEXT] = row
-    if held[key, HEAD] == 0:
-        held[key, HEAD] = row
-    held[key, TAIL] = row
+    if registers[key, HEAD] == 0:
+        registers[key, HEAD] = row
+    registers[key, TAIL] = row
     for port in range(len(ports)):
-        group = ports[port, 1]
-        if letter >> np.uint64(ports[port, 0]) & ONE and (group == 0 or ends[group - 1]):
-            take_in(held, key, port, row, stretches, store)
-    if stretches.has_pointers:
-        begins, bits = stretches.begins, stretches.bits
+        group = ports[port, PORT_GROUP]
+        if letter >> np.uint64(ports[port, PORT_BIT]) & ONE and (group == 0 or ends[group - 1]):
+            add_event(registers, key, port, row, layout, store)
+    if layout.has_pointers:
+        begins, bits = layout.begins, layout.bits
         for group in range(begins.size - 1):
             if group > 0 and ends[group - 1] == 0:
                 break
             for place in range(begins[group], begins[group + 1]):
-                if letter >> bits[place] & ONE and held[key, POINTERS + place] == 0:
-                    held[key, POINTERS + place] = row
+                if letter >> bits[place] & ONE and registers[key, POINTERS + place] == 0:
+                    registers[key, POINTERS + place] = row
 
 
 @inlined
-def triggers(held: Any, key: int, each: int, stretches: Any, store: Any, program: Any) -> Any:
+def candidate_triggers(
+    registers: Any, key: int, each: int, layout: Any, store: Any, program: Any
+) -> Any:
     """Whether a candidate triggers, given what its key remembers."""
-    if stretches.rounds > 1 and held[key, stretches.ports[0, 2] + COUNTED] < stretches.rounds:
+    if (
+        layout.rounds > 1
+        and registers[key, layout.ports[0, PORT_REGISTERS] + COUNTED] < layout.rounds
+    ):
         return False
     if len(program.steps) == 0:
         return program.known_integers.size == 0 or (
             program.known_integers[0, each] != 0 and not program.errors[0, each]
         )
-    return condition_holds(
-        program, each, held, key, stretches.aggregates, store.events, store.reals, store.base
-    )
+    return condition_holds(program, each, registers, key, layout.aggregates, store)
 
 
 @inlined
-def note(
-    held: Any, key: int, each: int, stretches: Any, store: Any, program: Any, out: Any, at: int
+def write_trigger(
+    registers: Any, key: int, each: int, layout: Any, store: Any, program: Any, out: Any, at: int
 ) -> None:
-    """Write down a trigger: its candidate, the first events, and what aggregates come to."""
-    aggregates, base = stretches.aggregates, store.base
+    """Write a trigger: its candidate, the first events, and what aggregates come to."""
+    aggregates = layout.aggregates
     out.candidates[at] = each
-    if stretches.bind_first:
-        for place in range(stretches.bits.size):
-            out.slots[at, place] = held[key, POINTERS + place]
+    if layout.bind_first:
+        for place in range(layout.bits.size):
+            out.slots[at, place] = registers[key, POINTERS + place]
     for number in range(len(aggregates)):
-        whole, real, there = aggregate(
-            held, key, aggregates, number, store.events, store.reals, base, program.digits
-        )
+        whole, real, there = aggregate(registers, key, aggregates, number, store, program.digits)
         if aggregates[number, REAL] or aggregates[number, KIND] == AVERAGE:
             out.reals[at, number] = real
         else:
@@ -269,52 +257,52 @@ def note(
 def read_stretches(
     given: Any,
     reached: Any,
-    stretches: Any,
+    layout: Any,
     store: Any,
-    held: Any,
+    registers: Any,
     floors: Any,
     program: Any,
     out: Any,
 ) -> Any:
-    """Let events count, from where the loop has come to, and say which candidates trigger.
+    """Take events into the stretches of their keys, and say which candidates trigger.
 
     Returns how far it came in events and in candidates, how many have triggered, and what it lacks.
     """
     keys, number, candidates, starts, replayed = given
     at, done, fired = reached
     base, events = store.base, store.events
-    per_event = len(stretches.aggregates)
+    per_event = len(layout.aggregates)
     for row in range(at, keys.size):
         if fired == out.candidates.size:
             return row, done, fired, LACKS_ROOM
         if 2 * (store.used[0] + per_event) > len(store.table):
             return row, done, fired, LACKS_TABLE
-        look_ahead(keys, row, number, stretches, store, held)
+        prefetch_ahead(keys, row, number, layout, store, registers)
         key, reading = keys[row], number + row
         letter, time = np.uint64(events[reading - base, LETTER]), events[reading - base, TIME]
         events[reading - base, NEXT] = 0
-        age(held, key, time, stretches, store)
+        expire(registers, key, time, layout, store)
         is_alone = False
         while True:
-            remember(held, key, reading, letter, stretches, store)
+            remember(registers, key, reading, letter, layout, store)
             if replayed or is_alone:
                 break
             has_triggered = False
             if done < candidates.size and candidates[done] == row:
-                if starts[done] >= floors[key] and triggers(
-                    held, key, done, stretches, store, program
+                if starts[done] >= floors[key] and candidate_triggers(
+                    registers, key, done, layout, store, program
                 ):
                     has_triggered = True
-                    note(held, key, done, stretches, store, program, out, fired)
+                    write_trigger(registers, key, done, layout, store, program, out, fired)
                     fired += 1
                 done += 1
-            if has_triggered and stretches.keep_none:
+            if has_triggered and layout.keep_none:
                 floors[key] = reading + 1
-            elif (has_triggered and stretches.keep_last) or letter & stretches.unless != NO_BITS:
+            elif (has_triggered and layout.keep_last) or letter & layout.unless != NO_BITS:
                 floors[key] = reading
             else:
                 break
-            forget(held, key, stretches)
+            forget(registers, key, layout)
             if floors[key] > reading:
                 break
             # Only the event itself is kept: it is remembered once more, as the first.
@@ -323,28 +311,30 @@ def read_stretches(
 
 
 @uncounted
-def age_all(held: Any, time: int, stretches: Any, store: Any) -> Any:
-    """Let all keys lose what has left the window by a time; returns the first event that counts.
+def expire_all(registers: Any, time: int, layout: Any, store: Any) -> Any:
+    """Move the pointers of all keys past what has left the window by a time.
 
-    It is 0 if there is none. What came before it is not asked for again.
+    Returns the first event that counts, 0 if there is none. No event before it is read again.
     """
     first = np.int64(0)
-    for key in range(len(held)):
-        age(held, key, time, stretches, store)
-        head = held[key, HEAD]
+    for key in range(len(registers)):
+        expire(registers, key, time, layout, store)
+        head = registers[key, HEAD]
         if head == 0:
-            held[key, TAIL] = 0
+            registers[key, TAIL] = 0
         elif first == 0 or head < first:
             first = head
     return first
 
 
 @uncounted
-def list_remembered(held: Any, events: Any, base: int, oldest: int, keys: Any, rows: Any) -> int:
+def list_remembered(
+    registers: Any, events: Any, base: int, oldest: int, keys: Any, rows: Any
+) -> int:
     """The remembered events that came at a time or later, by key; returns how many there are."""
     count = 0
-    for key in range(len(held)):
-        row = held[key, HEAD]
+    for key in range(len(registers)):
+        row = registers[key, HEAD]
         while row != 0:
             if events[row - base, TIME] >= oldest:
                 keys[count], rows[count] = key, row

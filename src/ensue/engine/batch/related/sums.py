@@ -1,68 +1,132 @@
-"""Exact sums of many keys as arrays: how wide they are, and what they and counts come to.
+"""Exact sums: compiled loops over the limbs of one sum, and how many limbs a sum needs.
 
-In come the registers of keys (`counting`), in which a sum is a row of limbs above a power of two;
-out go `Tallies`: what a rule without a window holds of events that it has let go. They are put back
-into registers that may have become wider, and become the saved form that every engine has.
+A sum of integers or of reals is a row of *limbs*, each a count of 2 to the power of 32 times its
+place, above a power of two that all values are multiples of. A value adds to three limbs at most,
+and nothing is carried until the sum is read, so that taking a value out undoes adding it: an empty
+sum is exactly zero. The sum is rounded once, when it is read.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ensue.engine.batch.related import conditions, port_aggregates
-from ensue.engine.batch.related.conditions import EXPONENT_OF_ONE, LIMB
-from ensue.engine.core.relating.form import ChainForm
-from ensue.engine.core.relating.tallies import SavedTallies, saved_sum
+from ensue.engine.core.jit import uncounted
 
+LIMB = 32
+"""The bits of a limb."""
+MOST_LIMBS = 72
+"""The number of limbs that holds the sum of any reals."""
+EXPONENT_OF_ONE = 1075
+"""A real is its fraction of 53 bits times 2 to the power of its exponent, less this."""
 _ROOM_FOR_EVENTS = 31
 """How many bits more than its values a sum may have."""
-_FRACTION = 53
-_DIGITS = (1 << LIMB) - 1
+_FRACTION_BITS = 53
 
-Registers = npt.NDArray[np.int64]
-
-
-class KeySums(NamedTuple):
-    """One sum for each key: how many values it is of, and its limbs above a power of two."""
-
-    present: npt.NDArray[np.int64]
-    limbs: npt.NDArray[np.int64]
-    power: int
+_MASK = np.uint64(0xFFFFFFFF)
+_U0, _U1, _U11, _U32 = np.uint64(0), np.uint64(1), np.uint64(11), np.uint64(32)
+_HALF, _REST = np.uint64(0x400), np.uint64(0x7FF)
+_TOP = np.uint64(1 << 63)
+_SIGN, _U52 = np.uint64(63), np.uint64(52)
+_EXPONENTS, _FRACTION = np.uint64(0x7FF), np.uint64((1 << 52) - 1)
 
 
-class Tallies(NamedTuple):
-    """For each key how many events counted ports have, and its sums by the number of aggregates."""
+@uncounted
+def add_integer(registers: Any, key: int, at: int, value: int, sign: int) -> None:
+    """Put an integer into a sum, or take it out where the sign is -1."""
+    size = np.uint64(value) if value >= 0 else _U0 - np.uint64(value)
+    if value < 0:
+        sign = -sign
+    registers[key, at] += sign * np.int64(size & _MASK)
+    registers[key, at + 1] += sign * np.int64(size >> _U32)
 
-    counts: npt.NDArray[np.int64]
-    sums: dict[int, KeySums]
 
-    def save(self, key: int, form: ChainForm) -> SavedTallies:
-        """The tallies of one key, as every engine has them."""
-        counts = dict(zip(form.counted, self.counts[key].tolist(), strict=True))
-        sums = {}
-        for number, each in self.sums.items():
-            total = sum(limb << LIMB * at for at, limb in enumerate(each.limbs[key].tolist()))
-            is_real = form.aggregates[number].kind == "real"
-            whole, numerator = (0, total) if is_real else (total, 0)
-            sums[number] = saved_sum(int(each.present[key]), whole, numerator, int(each.power))
-        return SavedTallies(counts, sums)
+@uncounted
+def add_real(registers: Any, key: int, at: int, power: int, bits: int, sign: int) -> None:
+    """Put a real, given by its bits, into a sum of multiples of 2 to a power, or take it out."""
+    plain = np.uint64(bits)
+    if plain >> _SIGN != _U0:
+        sign = -sign
+    exponent = np.int64(plain >> _U52 & _EXPONENTS)
+    size = plain & _FRACTION
+    if exponent == 0:
+        exponent = np.int64(1)
+    else:
+        size |= _U1 << _U52
+    shift = exponent - EXPONENT_OF_ONE - power
+    if size == _U0:
+        return
+    limb, up = at + (shift >> 5), np.uint64(shift & 31)
+    low = (size & _MASK) << up
+    high = ((size >> _U32) << up) + (low >> _U32)
+    registers[key, limb] += sign * np.int64(low & _MASK)
+    registers[key, limb + 1] += sign * np.int64(high & _MASK)
+    registers[key, limb + 2] += sign * np.int64(high >> _U32)
 
-    def take_in(self, key: int, saved: SavedTallies, form: ChainForm) -> None:
-        """Write the saved tallies of one key; the limbs of sums are wide enough for them."""
-        self.counts[key] = [saved.counts[port] for port in form.counted]
-        for number, of in saved.sums.items():
-            sums, total = self.sums[number], of.whole_number
-            if of.fraction:
-                total = of.numerator << int(of.power - sums.power)
-            sums.present[key] = of.present
-            last = sums.limbs.shape[1] - 1
-            for limb in range(last):
-                sums.limbs[key, limb] = total >> LIMB * limb & _DIGITS
-            sums.limbs[key, last] = total >> LIMB * last
+
+@uncounted
+def carried(registers: Any, key: int, at: int, limbs: int, digits: Any) -> bool:
+    """Write the size of a sum to `digits`, the lowest first; returns whether it is negative."""
+    carry = np.int64(0)
+    for limb in range(limbs):
+        total = registers[key, at + limb] + carry
+        digits[limb] = np.uint64(total) & _MASK
+        carry = total >> 32
+    if carry >= 0:
+        return False
+    more = _U1
+    for limb in range(limbs):
+        total_u = (digits[limb] ^ _MASK) + more
+        digits[limb] = total_u & _MASK
+        more = total_u >> _U32
+    return True
+
+
+@uncounted
+def whole_sum(registers: Any, key: int, at: int, limbs: int, digits: Any) -> Any:
+    """The sum of integers, and whether an integer of 64 bits holds it."""
+    negative = carried(registers, key, at, limbs, digits)
+    for limb in range(2, limbs):
+        if digits[limb] != _U0:
+            return np.int64(0), False
+    size = (digits[1] << _U32) | digits[0]
+    if negative:
+        return np.int64(_U0 - size), size <= _TOP
+    return np.int64(size), size < _TOP
+
+
+@uncounted
+def rounded_sum(registers: Any, key: int, at: int, limbs: int, power: int, digits: Any) -> float:
+    """The real that is nearest to a sum; of two that are equally near, the even one."""
+    negative = carried(registers, key, at, limbs, digits)
+    top = limbs - 1
+    while top >= 0 and digits[top] == _U0:
+        top -= 1
+    if top < 0:
+        return 0.0
+    high = digits[top]
+    middle = digits[top - 1] if top >= 1 else _U0
+    low = digits[top - 2] if top >= 2 else _U0
+    width, left = _U0, high
+    for step in (16, 8, 4, 2, 1):
+        if left >> np.uint64(step) != _U0:
+            left >>= np.uint64(step)
+            width += np.uint64(step)
+    width += left
+    word = (((high << _U32) | middle) << (_U32 - width)) | (low >> width)
+    is_inexact = (low & ((_U1 << width) - _U1)) != _U0
+    for limb in range(top - 2):
+        is_inexact = is_inexact or digits[limb] != _U0
+    rest, mantissa = word & _REST, word >> _U11
+    if rest > _HALF or (rest == _HALF and (is_inexact or mantissa & _U1 == _U1)):
+        mantissa += _U1
+    exponent = power + LIMB * (top - 2) + np.int64(width) + 11
+    found = math.ldexp(float(mantissa), int(exponent))
+    return -found if negative else found
 
 
 @dataclass
@@ -79,7 +143,7 @@ class Powers:
         if not bits.size:
             return self
         low = max(1, int(bits.min()) >> 52) - EXPONENT_OF_ONE
-        return self.holding(low, (int(bits.max()) >> 52) - EXPONENT_OF_ONE + _FRACTION)
+        return self.holding(low, (int(bits.max()) >> 52) - EXPONENT_OF_ONE + _FRACTION_BITS)
 
     def holding(self, low: int, high: int) -> Powers:
         """Powers between which there is room for `low` to `high`."""
@@ -93,43 +157,4 @@ class Powers:
     @property
     def limbs(self) -> int:
         needed = (self.high - self.low + _ROOM_FOR_EVENTS) // LIMB + 2
-        return max(needed, (self.high - self.low - _FRACTION) // LIMB + 4)
-
-
-def tallies_in(held: Registers, ports: Registers, aggregates: Registers) -> Tallies:
-    """The counts and sums of all keys, from their registers."""
-    counts = held[:, ports[:, 2] + port_aggregates.COUNTED]
-    sums = {}
-    for number, row in enumerate(aggregates):
-        if row[conditions.KIND] == conditions.SUM:
-            own, limbs = row[conditions.OWN], row[conditions.LIMBS]
-            found = held[:, own : own + 1 + limbs]
-            sums[number] = KeySums(
-                found[:, 0].copy(), _carried(found[:, 1:]), row[conditions.POWER]
-            )
-    return Tallies(counts, sums)
-
-
-def put_back(tallies: Tallies, held: Registers, ports: Registers, aggregates: Registers) -> None:
-    """Write counts and sums to registers, in which sums may be wider than they were."""
-    size = len(tallies.counts)
-    held[:size, ports[:, 2] + port_aggregates.COUNTED] = tallies.counts
-    for number, each in tallies.sums.items():
-        row = aggregates[number]
-        own, limbs = row[conditions.OWN] + 1, row[conditions.LIMBS]
-        held[:size, own - 1] = each.present
-        held[:size, own : own + limbs] = 0
-        # A wider sum begins at a lower power of two; at a higher one, it was of no reals yet.
-        up = own + (each.power - row[conditions.POWER]) // LIMB
-        if up >= own:
-            width = min(each.limbs.shape[1], own + limbs - up)
-            held[:size, up : up + width] = each.limbs[:, :width]
-
-
-def _carried(limbs: Registers) -> Registers:
-    """Sums whose limbs are digits, but for the last one, which has the sign."""
-    limbs = limbs.copy()
-    for at in range(limbs.shape[1] - 1):
-        limbs[:, at + 1] += limbs[:, at] >> LIMB
-        limbs[:, at] &= _DIGITS
-    return limbs
+        return max(needed, (self.high - self.low - _FRACTION_BITS) // LIMB + 4)

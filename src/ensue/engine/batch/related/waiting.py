@@ -6,26 +6,28 @@ time after the event that completed it: when that has come the match is gone, wh
 triggered anything.
 
 Since that time is equal for all matches, moments come in the order of the events, whatever the
-keys: a queue. Moments at or before the time of an event fire before the event is read (`fire`).
-Whether one triggers is decided afterwards (`settle_firings`): its key may have forgotten the match
-by then.
+keys: a queue. Moments at or before the time of an event fire before the event is read. Whether a
+firing triggers is decided afterwards (`latest_matches.choose_triggers`): its key may have forgotten
+the match by then.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ensue.engine.batch.related.latest_matches import Candidates, ReadEvents
 from ensue.engine.core.jit import uncounted
-from ensue.engine.core.numbering import Numbers, Rows, taller
+from ensue.engine.core.numbering import Rows, taller
 
 
 class Moments(NamedTuple):
     """Moments in their order: when, of which key, and after which row of the batch (-1: before it).
 
-    A moment that is not `needed` is that of another match of its key as well, which is later.
+    A moment that is not `needed` is also that of a later match of its key.
     """
 
     due: npt.NDArray[np.int64]
@@ -34,18 +36,16 @@ class Moments(NamedTuple):
     needed: npt.NDArray[np.bool_]
 
 
-class ReadRows(NamedTuple):
-    """Rows of a batch: letters, times and keys, and the numbers of the first as reading and read.
+class LastEvents(NamedTuple):
+    """The last events of each key.
 
-    `ports` has the bits of the ports whose last event is bound.
+    `ports` are the bits of ports whose last event is bound, `of_ports` has that event by key and
+    port; `of_key` has the last event of any port, in a numbering that goes on after a snapshot.
     """
 
-    letters: npt.NDArray[np.uint64]
-    times: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.int32]
-    number: int
-    read: int
     ports: npt.NDArray[np.uint64]
+    of_ports: npt.NDArray[np.int64]
+    of_key: npt.NDArray[np.int64]
 
 
 class FiredMoments(NamedTuple):
@@ -58,13 +58,17 @@ class FiredMoments(NamedTuple):
 
 
 @uncounted
-def fire(moments: Any, rows: Any, clock: int, lasts: Any, last_read: Any, out: Any) -> Any:
-    """Fire what is due before each row, and up to the clock behind the last one.
+def fire_moments(
+    moments: Any, events: Any, clock: int, last: Any, last_number: int, out: Any
+) -> Any:
+    """Fire what is due before each event, and up to the clock behind the last one.
 
-    Returns how many moments have passed, and how many of these have fired.
+    `last_number` is that of the first event in `last.of_key`. Returns how many moments have passed,
+    and how many of these have fired.
     """
     due, keys, after, needed = moments
-    letters, times, read_under, number, read, ports = rows
+    letters, times, read_under, number = events
+    ports, of_ports, of_key = last
     passed, fired = 0, 0
     size = times.size
     for row in range(size + 1):
@@ -73,65 +77,21 @@ def fire(moments: Any, rows: Any, clock: int, lasts: Any, last_read: Any, out: A
             if needed[passed]:
                 key = keys[passed]
                 out.moments[fired], out.rows[fired] = passed, row
-                out.last_read[fired] = last_read[key]
+                out.last_read[fired] = of_key[key]
                 for port in range(ports.size):
-                    out.slots[fired, port] = lasts[key, port]
+                    out.slots[fired, port] = of_ports[key, port]
                 fired += 1
             passed += 1
         if row < size:
             key = np.int64(read_under[row])
-            last_read[key] = read + row
+            of_key[key] = last_number + row
             for port in range(ports.size):
                 if letters[row] >> ports[port] & np.uint64(1):
-                    lasts[key, port] = number + row
+                    of_ports[key, port] = number + row
     return passed, fired
 
 
-class JudgedFirings(NamedTuple):
-    """Firings: the number of the reading before which each comes, whether its conditions hold.
-
-    `starts` and `keys` are those of the matches that fire.
-    """
-
-    before: npt.NDArray[np.int64]
-    holds: npt.NDArray[np.bool_]
-    starts: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.int64]
-
-
-class Resets(NamedTuple):
-    """Events that match a port of `unless`: their numbers and keys."""
-
-    numbers: npt.NDArray[np.int64]
-    keys: npt.NDArray[np.int32]
-
-
-@uncounted
-def settle_firings(firings: Any, resets: Any, floors: Any, keep_all: bool, out: Any) -> int:
-    """Write the firings that trigger, given what triggers and `unless` make their keys forget.
-
-    Returns how many there are. `floors` has for each key the number before which all is forgotten.
-    """
-    before, holds, starts, keys = firings
-    numbers, reset_keys = resets
-    count, reset = 0, 0
-    for each in range(before.size):
-        while reset < numbers.size and numbers[reset] < before[each]:
-            floors[reset_keys[reset]] = max(floors[reset_keys[reset]], numbers[reset])
-            reset += 1
-        key = keys[each]
-        if holds[each] and starts[each] >= floors[key]:
-            out[count] = each
-            count += 1
-            if not keep_all:
-                floors[key] = before[each]
-    while reset < numbers.size:
-        floors[reset_keys[reset]] = max(floors[reset_keys[reset]], numbers[reset])
-        reset += 1
-    return count
-
-
-class Waiting(NamedTuple):
+class WaitingMatches(NamedTuple):
     """Matches in the order of their moments: key, first event and its time, all events."""
 
     due: Rows
@@ -140,21 +100,21 @@ class Waiting(NamedTuple):
     start_times: Rows
     slots: npt.NDArray[np.int64]
 
-    def at(self, chosen: Any) -> Waiting:
-        return Waiting(*(each[chosen] for each in self))
+    def taken(self, chosen: Any) -> WaitingMatches:
+        return WaitingMatches(*(each[chosen] for each in self))
 
-    def then(self, later: Waiting) -> Waiting:
-        return Waiting(*(np.concatenate(pair) for pair in zip(self, later, strict=True)))
+    def then(self, later: WaitingMatches) -> WaitingMatches:
+        return WaitingMatches(*(np.concatenate(pair) for pair in zip(self, later, strict=True)))
 
 
-class FiringsOfClock(NamedTuple):
+class ClockFirings(NamedTuple):
     """Firings in the order of the stream: the match of each, and what is bound.
 
-    `before` is the number of the reading before which it comes, `last_read` the last reading of its
+    `before` is the number of the reading before which it comes, `last_read` the last event of its
     key.
     """
 
-    matches: Waiting
+    matches: WaitingMatches
     before: Rows
     last_read: Rows
     slots: npt.NDArray[np.int64]
@@ -163,62 +123,68 @@ class FiringsOfClock(NamedTuple):
 class MatchClock:
     """The matches of one rule that wait, and the last events of each key.
 
-    `ports` are the bits of ports whose last event is bound; without them a firing binds its match.
+    Without ports whose last event is bound, a firing binds the events of its match.
     """
 
     def __init__(self, after: int, places: int, ports: npt.NDArray[np.uint64]) -> None:
         self._after = after
-        self.ports = ports
-        self.lasts = np.zeros((0, ports.size), np.int64)
-        self.last_read = np.zeros(0, np.int64)
-        self.read = 1
-        nothing = np.empty(0, np.int64)
-        self._nothing = Waiting(nothing, nothing, nothing, nothing, np.empty((0, places), np.int64))
+        self._next = 1
+        none = np.empty(0, np.int64)
+        self.last = LastEvents(ports, np.zeros((0, ports.size), np.int64), none)
+        self._nothing = WaitingMatches(none, none, none, none, np.empty((0, places), np.int64))
         self.waiting = self._nothing
 
     def grow(self, keys: int) -> None:
-        if keys > len(self.lasts):
-            self.lasts, self.last_read = taller(self.lasts, keys), taller(self.last_read, keys)
+        ports, of_ports, of_key = self.last
+        if keys > len(of_key):
+            self.last = LastEvents(ports, taller(of_ports, keys), taller(of_key, keys))
 
     def clear(self) -> None:
-        """Let nothing wait; what is known of keys stays."""
-        self.lasts[:] = 0
+        """Let nothing wait; the last event of each key stays known."""
+        self.last.of_ports[:] = 0
         self.waiting = self._nothing
 
-    def matches(
-        self, times: Rows, keys: Numbers, starts: Rows, start_times: Rows, slots: Any
-    ) -> Waiting:
-        """The matches that events of these times and keys complete."""
-        return Waiting(times + self._after, keys.astype(np.int64), starts, start_times, slots)
+    def restore_last(self, last_read: Mapping[int, int]) -> None:
+        """Take in the last events of keys from a snapshot."""
+        for key, number in last_read.items():
+            self.last.of_key[key] = number
+        self._next = 1 + max(last_read.values(), default=0)
 
-    def fire(
-        self, found: Waiting, at: Rows, letters: Any, times: Rows, keys: Numbers, number: int,
-        clock: int,
-    ) -> FiringsOfClock:  # fmt: skip
-        """Read a batch, of whose rows `at` complete matches; what fires up to the clock."""
+    def matches(self, found: Candidates, events: ReadEvents, start_times: Rows) -> WaitingMatches:
+        """The candidates of events as matches that wait."""
+        due, keys = events.times[found.at] + self._after, events.keys[found.at].astype(np.int64)
+        return WaitingMatches(due, keys, found.starts, start_times, found.slots)
+
+    def fire(self, found: WaitingMatches, at: Rows, events: ReadEvents, clock: int) -> ClockFirings:
+        """Read events, of which those at rows `at` complete matches; returns what fires."""
         every = self.waiting.then(found)
         old = np.full(len(self.waiting.due), -1, np.int64)
         queue = Moments(every.due, every.keys, np.concatenate([old, at]), _last_of_moments(every))
-        rows = ReadRows(letters, times, keys, number, self.read, self.ports)
-        size = len(every.due)
+        size, ports = len(every.due), self.last.ports.size
         room = FiredMoments(
             np.empty(size, np.int64),
             np.empty(size, np.int64),
             np.empty(size, np.int64),
-            np.empty((size, self.ports.size), np.int64),
+            np.empty((size, ports), np.int64),
         )
-        passed, fired = fire(queue, rows, clock, self.lasts, self.last_read, room)
-        self.read += len(times)
-        self.waiting = every.at(slice(passed, None))
+        passed, fired = fire_moments(queue, events, clock, self.last, self._next, room)
+        self._next += len(events.times)
+        self.waiting = every.taken(slice(passed, None))
         which, last_read = room.moments[:fired], room.last_read[:fired]
         order = np.lexsort((last_read, every.due[which]))
         which = which[order]
-        slots = room.slots[order] if self.ports.size else every.slots[which]
-        return FiringsOfClock(every.at(which), number + room.rows[order], last_read[order], slots)
+        slots = room.slots[order] if ports else every.slots[which]
+        before = events.number + room.rows[order]
+        return ClockFirings(every.taken(which), before, last_read[order], slots)
 
-    def take_up(self, found: Waiting, clock: int | None) -> None:
-        """Let matches wait that were read before, as far as their moments have not come."""
-        self.waiting = found if clock is None else found.at(found.due > clock)
+    def replay(self, found: WaitingMatches, events: ReadEvents, clock: int | None) -> None:
+        """Let matches of events that were read before wait, unless their moments have come."""
+        # Events are read again key by key, and moments come in their order.
+        found = found.taken(np.argsort(found.due, kind="stable"))
+        self.waiting = found if clock is None else found.taken(found.due > clock)
+        for column, port in enumerate(self.last.ports):
+            here = np.flatnonzero(events.letters >> port & np.uint64(1))
+            self.last.of_ports[events.keys[here], column] = events.number + here
 
     def forget_before(self, floors: Rows, window: int) -> None:
         """Drop matches that their keys have forgotten, or that are out of the window."""
@@ -227,10 +193,10 @@ class MatchClock:
             waiting.start_times >= waiting.due - window
         )
         if not counts.all():
-            self.waiting = waiting.at(counts)
+            self.waiting = waiting.taken(counts)
 
 
-def _last_of_moments(every: Waiting) -> npt.NDArray[np.bool_]:
+def _last_of_moments(every: WaitingMatches) -> npt.NDArray[np.bool_]:
     """Which matches are the last of their key and moment."""
     size = len(every.due)
     order = np.lexsort((np.arange(size), every.due, every.keys))

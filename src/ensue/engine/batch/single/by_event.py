@@ -8,24 +8,23 @@ which they are saved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
 from itertools import count
 from typing import cast
 
-import msgspec
 import numpy as np
 
 from ensue.engine.batch.input.batches import accepted_types
 from ensue.engine.batch.input.matching import Segment
-from ensue.engine.batch.output.columns import EventGroup, Made
+from ensue.engine.batch.output.columns import EventBundle, SourceOutputs
 from ensue.engine.batch.output.order import ALARM, Positions, alarm_position
 from ensue.engine.batch.paths import Path
+from ensue.engine.batch.saved_states import SavedEvents
 from ensue.engine.core.instances.keys import fast_key
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm
 from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.saved_rules import (
-    SavedRule,
     last_read_in,
     restore_machine,
     restore_rule,
@@ -34,21 +33,14 @@ from ensue.engine.core.saved_rules import (
 )
 from ensue.engine.counts import Counts
 from ensue.engine.timing.alarms import Alarms
-from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import Correlation, EventPort
 from ensue.machine.model import Machine
 from ensue.machine.plan import Form
-from ensue.machine.records import MachineRecord
 
-
-class SavedEvents(msgspec.Struct, frozen=True):
-    """The state of a correlation that runs by events, and the machine that it is about."""
-
-    clock: int | None
-    machine: MachineRecord | None
-    rule: SavedRule
+_Note = Callable[[list[Event], Positions], None]
+"""Takes outputs, and the position of the reading that has made them."""
 
 
 class EventCorrelation:
@@ -56,8 +48,6 @@ class EventCorrelation:
 
     `number` is its place in the library; `depth` is the length of the longest chain of rules.
     """
-
-    is_timed = True
 
     def __init__(
         self,
@@ -99,7 +89,9 @@ class EventCorrelation:
     def has_timers(self) -> bool:
         return self._rule.has_clock
 
-    def read(self, segments: Sequence[Segment], clock: int | None) -> tuple[Made, Positions]:
+    def read(
+        self, segments: Sequence[Segment], clock: int | None
+    ) -> tuple[SourceOutputs, Positions]:
         events: list[Event] = []
         every: list[Positions] = []
         for segment in segments:
@@ -117,14 +109,14 @@ class EventCorrelation:
         for at in np.lexsort(positions.T[::-1]).tolist() if len(positions) else []:
             place = positions[at]
             self._fire_before(int(place[0]), int(place[1]), int(place[2]), note)
-            note(self._let_read(events[at]), place)
+            note(self._read_event(events[at]), place)
         if clock is not None:
             self._fire_before(clock, ALARM + 1, 0, note)
             self._clock = clock
             self._rule.sweep_if_due(clock)
         at_made = np.arange(len(made))
-        groups = [EventGroup(at_made, made)] if made else []
-        return Made(at_made, groups), np.stack(roots) if roots else positions[:0]
+        groups = [EventBundle(at_made, made)] if made else []
+        return SourceOutputs(at_made, groups), np.stack(roots) if roots else positions[:0]
 
     def reach(self, clock: int) -> None:
         """The clock has come to a time, whether or not this rule has read anything since."""
@@ -134,9 +126,8 @@ class EventCorrelation:
         """When the first of its timers is due."""
         return self._alarms.next_due()
 
-    def _fire_before(self, time: int, kind: int, number: int, note: object) -> None:
-        """Fire what is due before a place in the order: another rule's alarm, or an event."""
-        assert callable(note)
+    def _fire_before(self, time: int, kind: int, number: int, note: _Note) -> None:
+        """Fire what is due before a position in the stream: another rule's alarm, or an event."""
         limit = time if (ALARM, self._number) < (kind, number) else time - 1
         while alarm := self._alarms.take(limit):
             instance = alarm.instance
@@ -149,7 +140,7 @@ class EventCorrelation:
             root = (alarm.due, self._number, alarm.last_read, self._fired)
             note(fired, alarm_position(*root, self._depth))
 
-    def _let_read(self, event: Event) -> list[Event]:
+    def _read_event(self, event: Event) -> list[Event]:
         matched = self._ports.matched(event)
         readings = self._ports.readings(event, matched)
         if matched and not readings:
@@ -171,23 +162,15 @@ class EventCorrelation:
 
     # --- snapshots --------------------------------------------------------------------------------
 
-    def snapshot(self) -> bytes:
+    def save(self) -> SavedEvents:
         rule = self._rule
         if self._clock is not None:
             rule.sweep(self._clock)
         machine = None if rule.machine is None else save_machine(rule.machine)
         saved = save_rule(rule, None if machine is None else 0, self._clock)
-        try:
-            return msgspec.msgpack.encode(SavedEvents(self._clock, machine, saved))
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            raise SnapshotError(
-                f"an event that is still needed holds something that cannot be saved: {error}"
-            ) from None
+        return SavedEvents(self._clock, machine, saved)
 
-    def restore(self, snapshot: bytes) -> None:
-        self.go_on(msgspec.msgpack.decode(snapshot, type=SavedEvents))
-
-    def go_on(self, saved: SavedEvents) -> None:
+    def restore(self, saved: SavedEvents) -> None:
         """Go on from a state; nothing has been read yet."""
         machine = None
         if saved.machine is not None:

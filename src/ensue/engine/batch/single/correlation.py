@@ -17,10 +17,10 @@ import numpy as np
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.batch.input.matching import Matcher, Segment, SymbolNumbers, gathered
 from ensue.engine.batch.output.build import OutputMaker
-from ensue.engine.batch.output.columns import Made
+from ensue.engine.batch.output.columns import SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions
-from ensue.engine.batch.output.remembered import Remembered
+from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
 from ensue.engine.core.cell_drivers import walk_table, walk_window
@@ -43,8 +43,6 @@ SMALLEST_CLEARING = 1_000_000
 
 class ColumnCorrelation:
     """A correlation without timers, in compiled loops."""
-
-    is_timed = False
 
     def __init__(
         self,
@@ -72,7 +70,9 @@ class ColumnCorrelation:
         self._linear: LinearWalk | None = None
         self._walk = walk_table if machine.window is None else walk_window
         self.patience = Patience() if fits_linear_walk(machine) else None
-        self.remembered = Remembered(names_of_bound_events(correlation), sends_events(correlation))
+        self.remembered = RememberedReadings(
+            names_of_bound_events(correlation), sends_events(correlation)
+        )
         bind_first = correlation.clauses.bind == "first"
         self.maker = OutputMaker(
             [self.name],
@@ -91,13 +91,13 @@ class ColumnCorrelation:
         """The states and slots of all keys."""
         return self._cells.of(0) if self._linear is None else self._linear
 
-    def read(self, segments: Sequence[Segment]) -> tuple[Made, Positions]:
+    def read(self, segments: Sequence[Segment]) -> tuple[SourceOutputs, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
-        found, missing = gathered(self._matcher, self.keys, segments, np.empty((0, 1), np.int64))
+        found, missing = gathered(self._matcher, self.keys, segments)
         if missing:
             self._counts.without_key[self.name] += missing
         if not found.rows.size:
-            return Made(found.rows, []), found.positions()
+            return SourceOutputs(found.rows, []), found.positions()
         self.latest = int(found.times[-1])
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
@@ -109,7 +109,7 @@ class ColumnCorrelation:
         """Take events through the cells; where their table grows too large, step the rest."""
         if self._linear is not None:
             return self._linear.read(bits, keys, times, self.keys.count, first)
-        firings = self.read_symbols(bits, keys, times, self.keys.count, first)
+        firings = self.walk_events(bits, keys, times, self.keys.count, first)
         at = firings.read
         if self.patience is not None:
             self.patience.events += at
@@ -120,7 +120,7 @@ class ColumnCorrelation:
         self._hold_to_budget()
         return firings
 
-    def read_symbols(
+    def walk_events(
         self, bits: Any, keys: Numbers, times: Any, key_count: int, first: int
     ) -> Firings:
         """Take events that are given by their bits and keys through the cells.

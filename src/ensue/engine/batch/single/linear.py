@@ -2,13 +2,14 @@
 
 In come events as symbols, with keys and times; out go `Firings`. A key has the start of every state
 of its machine, and an event takes the transitions of its symbol in their order, whatever the
-window. What fires has a *shape* (its branch, labels and places); shapes are numbered as they come.
+window. A firing has a *pattern* (its branch, labels and places); patterns are numbered as they
+come, and each has its action.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +21,17 @@ from ensue.engine.batch.single.linear_steps import (
     BINDS_FIRST,
     EMITS,
     FIRES,
-    FiringShapes,
+    FiringPatterns,
     LinearCells,
     LinearMachine,
     LinearRoom,
-    SymbolPrograms,
-    place_shapes,
+    SymbolTransitions,
+    rehash_patterns,
     walk_linear,
 )
 from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import FiringRoom
-from ensue.engine.core.effects import Action, emitted_types
+from ensue.engine.core.effects import Action, EclActions, FilterActions, emitted_types
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, taller
 from ensue.engine.core.rule_table import Symbols, first_starts
@@ -39,26 +40,22 @@ from ensue.machine.model import Bind, Emit, Fire, Machine
 _ENDLESS = 2**61
 
 
-class Actions(Protocol):
-    """The actions of firings, for rules whose labels never change."""
-
-    def begin(self) -> Action: ...
-
-    def fired(self, branch: int, labels: int, places: int) -> Action: ...
-
-
 class LinearWalk:
     """All keys of one correlation, none of whose labels ever changes, state by state."""
 
     def __init__(
-        self, machine: Machine, actions: Actions, bit_of: dict[Any, int], places: int
+        self,
+        machine: Machine,
+        actions: FilterActions | EclActions,
+        bit_of: dict[Any, int],
+        places: int,
     ) -> None:
         self._actions_of = actions
         self.machine = machine
         self._begin = actions.begin()
         self._symbols = Symbols(machine, bit_of)
         self._symbol_numbers = SymbolNumbers(self._symbols)
-        self._programs = Programs(machine)
+        self._transitions = TransitionLists(machine)
         self._flat = _flatten(machine)
         self._initial = first_starts(machine)
         self.started = np.zeros(0, np.bool_)
@@ -68,7 +65,7 @@ class LinearWalk:
         self._hashed = np.zeros(256, np.int32)
         self._label_words = _words(len(branch.labels) for branch in machine.branches)
         place_words = _words(len(branch.places) for branch in machine.branches)
-        self._shapes = np.zeros((128, 1 + self._label_words + place_words), np.uint64)
+        self._patterns = np.zeros((128, 1 + self._label_words + place_words), np.uint64)
         self._is_silent = np.zeros(128, np.bool_)
 
     def read(self, bits: Any, keys: Numbers, times: Any, key_count: int, before: int) -> Firings:
@@ -77,44 +74,44 @@ class LinearWalk:
         known = len(self.actions) - 1
         room = FiringRoom(max(1024, len(keys) // 8), self.slots.shape[1])
         read = WalkedEvents(self._symbol_numbers.of(bits), times, keys, before)
-        programs = self._programs.of(self._symbols.atoms)
+        transitions = self._transitions.of(self._symbols.atoms)
         while True:
-            shapes = FiringShapes(
-                self._hashed, self._shapes, self._is_silent, self._label_words, known
+            patterns = FiringPatterns(
+                self._hashed, self._patterns, self._is_silent, self._label_words, known
             )
             held = room.arrays
             at, fired, known = walk_linear(
-                read, at, programs, self._flat, LinearCells(self.starts, self.slots), shapes,
+                read, at, transitions, self._flat, LinearCells(self.starts, self.slots), patterns,
                 LinearRoom(held.rows, held.actions, held.slots), fired,
             )  # fmt: skip
-            self._work_out(known)
+            self._add_actions(known)
             if at == len(keys):
                 break
             if 2 * (known + self._flat.most_fired) > len(self._hashed):
-                self._more_shapes(known)
+                self._make_room_for_patterns(known)
             else:
                 room.grow()
-        # Action 0 is what is put out at the start of a key; then come those of the shapes.
+        # Action 0 is what is put out at the start of a key; then come the actions of the patterns.
         room.arrays.actions[:fired] += 1
         written = room.written(fired)
         firings = Firings(written.rows, written.actions, written.slots, self.actions)
         return self._with_starts(firings, keys) if self._begin else firings
 
-    def _work_out(self, known: int) -> None:
-        """The actions of shapes that have not been seen before."""
+    def _add_actions(self, known: int) -> None:
+        """Add the actions of patterns that have not come before."""
         for number in range(len(self.actions) - 1, known):
-            branch, *words = (int(each) for each in self._shapes[number])
+            branch, *words = (int(each) for each in self._patterns[number])
             labels = _joined(words[: self._label_words])
             action = self._actions_of.fired(branch, labels, _joined(words[self._label_words :]))
             self.actions.append(action)
             self._is_silent[number] = not action
 
-    def _more_shapes(self, known: int) -> None:
+    def _make_room_for_patterns(self, known: int) -> None:
         size = 2 * max(len(self._hashed), known + self._flat.most_fired)
-        self._shapes = taller(self._shapes, size, 0)
+        self._patterns = taller(self._patterns, size, 0)
         self._is_silent = taller(self._is_silent, size, False)
         self._hashed = np.zeros(1 << (2 * size - 1).bit_length(), np.int32)
-        place_shapes(self._hashed, self._shapes, known)
+        rehash_patterns(self._hashed, self._patterns, known)
 
     def grow(self, key_count: int) -> None:
         if key_count > len(self.starts):
@@ -167,33 +164,33 @@ class LinearWalk:
         return out
 
 
-class Programs:
+class TransitionLists:
     """For each symbol the transitions that an event of it can take, in their order.
 
-    Those are the inputs that it satisfies, and the internal transitions that follow from what is
-    set on the way: all others are as they were when the last event had been taken, for without
-    changes of labels a derived state of a filter stays as long as what it is derived from. In ECL
-    all internal transitions are tried.
+    A list has the transitions whose input the event satisfies, and the internal transitions that
+    can follow from states set by these. All other internal transitions would change nothing: where
+    labels never change, a derived state of a filter stays as long as the states it is derived from.
+    In ECL all internal transitions are tried.
     """
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._is_filter = bool(machine.branches)
-        self._programs: list[list[int]] = []
+        self._lists: list[list[int]] = []
         self._simple: list[bool] = []
-        self._flat: SymbolPrograms | None = None
+        self._flat: SymbolTransitions | None = None
 
-    def of(self, symbols: Sequence[frozenset[int]]) -> SymbolPrograms:
-        if self._flat is None or len(symbols) > len(self._programs):
-            for atoms in symbols[len(self._programs) :]:
+    def of(self, symbols: Sequence[frozenset[int]]) -> SymbolTransitions:
+        if self._flat is None or len(symbols) > len(self._lists):
+            for atoms in symbols[len(self._lists) :]:
                 self._add(atoms)
             simple = np.array(self._simple, np.bool_)
-            self._flat = SymbolPrograms(*_rows_of(self._programs), simple)
+            self._flat = SymbolTransitions(*_rows_of(self._lists), simple)
         return self._flat
 
     def _add(self, atoms: frozenset[int]) -> None:
         changed: set[int] = set()
-        program: list[int] = []
+        listed: list[int] = []
         inputs: list[int] = []
         for number, each in enumerate(self._machine.transitions):
             if each.input is None:
@@ -203,10 +200,10 @@ class Programs:
                 takes_part = each.input in atoms
             if takes_part:
                 if each.input is not None:
-                    inputs.append(len(program))
-                program.append(number)
+                    inputs.append(len(listed))
+                listed.append(number)
                 changed |= each.target
-        self._programs.append(program)
+        self._lists.append(listed)
         self._simple.append(inputs in ([], [0]))
 
 

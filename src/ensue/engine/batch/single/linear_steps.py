@@ -18,14 +18,14 @@ BINDS, BINDS_FIRST, FIRES, EMITS = 1, 2, 3, 4
 """What a transition does besides: its `numbers` say which place, branch or type."""
 
 
-class SymbolPrograms(NamedTuple):
+class SymbolTransitions(NamedTuple):
     """For each symbol the transitions that an event of it may take, in their order.
 
-    In a simple program nothing is set before its input.
+    In a simple list no transition sets a state before the one with the input.
     """
 
-    program_from: Any
-    program: Any
+    list_from: Any
+    listed: Any
     is_simple: Any
 
 
@@ -61,47 +61,48 @@ class LinearCells(NamedTuple):
     places: Any
 
 
-class FiringShapes(NamedTuple):
-    """Shapes of firings in a hash table: a word for the branch, `label_words`, words for places.
+class FiringPatterns(NamedTuple):
+    """Patterns of firings in a hash table: a word for the branch, `label_words`, words for places.
 
-    Firings of a silent shape are not written down.
+    Firings of a silent pattern put out nothing and are not written.
     """
 
     slots: Any
-    shapes: Any
+    patterns: Any
     is_silent: Any
     label_words: int
     known: int
 
 
 class LinearRoom(NamedTuple):
-    """Firings: the row of each, its shape, and what is bound."""
+    """Firings: the row of each, its pattern, and what is bound."""
 
     at: Any
-    shape: Any
+    pattern: Any
     places: Any
 
 
 @inlined
-def _slot_of_shape(shape: Any, size: Any) -> Any:
+def _slot_of_pattern(pattern: Any, size: Any) -> Any:
     mixed = np.uint64(0)
-    for word in range(shape.size):
-        mixed = mixed_with(mixed, shape[word])
+    for word in range(pattern.size):
+        mixed = mixed_with(mixed, pattern[word])
     return np.int64(mixed & np.uint64(size - 1))
 
 
 @inlined
-def _is_shape(known: Any, shape: Any) -> Any:
+def _is_pattern(known: Any, pattern: Any) -> Any:
     same = 0
-    while same < shape.size and known[same] == shape[same]:
+    while same < pattern.size and known[same] == pattern[same]:
         same += 1
-    return same == shape.size
+    return same == pattern.size
 
 
 @compiled
-def place_shapes(slots: Any, shapes: Any, count: int) -> None:
+def rehash_patterns(slots: Any, patterns: Any, count: int) -> None:
+    """Fill the empty slots of a larger hash table with the patterns that are known."""
     for number in range(count):
-        slot = _slot_of_shape(shapes[number], slots.size)
+        slot = _slot_of_pattern(patterns[number], slots.size)
         while slots[slot] != 0:
             slot = (slot + 1) & (slots.size - 1)
         slots[slot] = number + 1
@@ -109,16 +110,23 @@ def place_shapes(slots: Any, shapes: Any, count: int) -> None:
 
 @compiled
 def walk_linear(
-    read: Any, at: int, programs: Any, machine: Any, cells: Any, shapes: Any, room: Any, fired: int
+    read: Any,
+    at: int,
+    transitions: Any,
+    machine: Any,
+    cells: Any,
+    patterns: Any,
+    room: Any,
+    fired: int,
 ) -> Any:
     """Take each event through the transitions of its symbol, in their order, from `at` on.
 
-    What is set in a pass is not there for its inputs: `present` keeps the starts that the event
-    found, where a program is not so simple that nothing is set before its input. Returns how far it
-    came, how many firings and how many shapes there are.
+    Inputs are enabled by the states that the event found, not by those that it has set itself:
+    `present` keeps the starts that it found, unless the list is simple. Returns how far it came,
+    how many firings and how many patterns there are.
     """
     symbols, times, keys, readings_before = read
-    program_from, program, is_simple = programs
+    list_from, listed, is_simple = transitions
     inputs, set_from, member_from, members = (
         machine.inputs,
         machine.set_from,
@@ -132,12 +140,12 @@ def walk_linear(
     place_from, place_states = machine.place_from, machine.place_states
     window, most_fired = machine.window, machine.most_fired
     starts, places = cells
-    slots, known_shapes, is_silent, label_words, known = shapes
-    fired_at, fired_shape, fired_places = room
+    slots, known_patterns, is_silent, label_words, known = patterns
+    fired_at, fired_pattern, fired_places = room
     count = starts.shape[1]
     width = places.shape[1]
     present = np.empty(count, np.int64)
-    found = np.zeros(known_shapes.shape[1], np.uint64)
+    found = np.zeros(known_patterns.shape[1], np.uint64)
     for row in range(at, symbols.size):
         if fired + most_fired > fired_at.size or 2 * (known + most_fired) > slots.size:
             return row, fired, known
@@ -148,8 +156,8 @@ def walk_linear(
         if not simple:
             for state in range(count):
                 present[state] = starts[key, state]
-        for step in range(program_from[symbol], program_from[symbol + 1]):
-            number = program[step]
+        for step in range(list_from[symbol], list_from[symbol + 1]):
+            number = listed[step]
             begun = not simple and inputs[number]
             start = now
             for each in range(set_from[number], set_from[number + 1]):
@@ -180,20 +188,20 @@ def walk_linear(
                             bit = np.uint64(each - place_from[branch])
                             word = np.uint64(1 + label_words) + (bit >> np.uint64(6))
                             found[word] |= np.uint64(1) << (bit & np.uint64(63))
-                slot = _slot_of_shape(found, slots.size)
-                shape = slots[slot] - 1
-                while shape >= 0 and not _is_shape(known_shapes[shape], found):
+                slot = _slot_of_pattern(found, slots.size)
+                pattern = slots[slot] - 1
+                while pattern >= 0 and not _is_pattern(known_patterns[pattern], found):
                     slot = (slot + 1) & (slots.size - 1)
-                    shape = slots[slot] - 1
-                if shape < 0:
-                    shape = known
+                    pattern = slots[slot] - 1
+                if pattern < 0:
+                    pattern = known
                     for each in range(found.size):
-                        known_shapes[shape, each] = found[each]
+                        known_patterns[pattern, each] = found[each]
                     known += 1
                     slots[slot] = known
-                if not is_silent[shape]:
+                if not is_silent[pattern]:
                     fired_at[fired] = row
-                    fired_shape[fired] = shape
+                    fired_pattern[fired] = pattern
                     for place in range(width):
                         fired_places[fired, place] = places[key, place]
                     fired += 1

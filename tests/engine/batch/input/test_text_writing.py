@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from ensue.engine.batch.input import text_writing
-from ensue.engine.batch.input.column import NO_TEXTS, Texts, constant, written, written_if_there
+from ensue.engine.batch.input.column import (
+    NO_TEXTS,
+    Texts,
+    repeated_text,
+    try_write_texts,
+    write_texts,
+)
 from ensue.engine.batch.input.text_writing import IdParts, RecentPlaces
 
 WORDS = ["", "a", "bc", "sevenXX", "eightXXX", "nineXXXXX", "ü", "日本語の長いテキスト", "x" * 100]
@@ -52,7 +58,7 @@ def test_an_id_names_the_rule_the_trigger_the_time_the_key_and_the_number(
     rule, trigger, key, _, number = (np.array(each) for each in zip(*rows, strict=True))
     time = np.array([times[each] for each in trigger.tolist()])
 
-    found = written(
+    found = write_texts(
         text_writing.write_ids, len(rows), room,
         Texts.of(pa.array(names)), Texts.of(pa.array(triggers)), Texts.of(pa.array(keys)),
         IdParts(rule, trigger, time, key if keyed else key[:0], number),
@@ -75,7 +81,7 @@ def test_causes_are_joined_in_their_order_and_each_once(width: int, old: int, ro
     places = [[random.randrange(-1, len(texts)) for _ in range(width)] for _ in range(300)]
     first = Texts.of(pa.array(texts[:old])) if old else NO_TEXTS
 
-    found = written(
+    found = write_texts(
         text_writing.join_texts, 300, room,
         first, Texts.of(pa.array(texts[old:])), np.array(places),
     )  # fmt: skip
@@ -102,7 +108,7 @@ def test_causes_of_few_ports_are_joined_in_the_same_way(
     actions = np.array([random.randrange(len(lacks)) for _ in range(300)])
     columns = [3, 0, 2]
 
-    found = written(
+    found = write_texts(
         text_writing.join_few, 300, room,
         Texts.of(pa.array(texts)),
         RecentPlaces(places + 7, np.array(columns), 7, rows, actions, lacks),
@@ -129,7 +135,7 @@ def test_causes_from_before_the_texts_are_not_there() -> None:
 
     def joined(actions: list[int]) -> pa.Array | None:
         held = RecentPlaces(places, *given, np.array(actions), lacks)
-        return written_if_there(text_writing.join_few, 2, 9, texts, held)
+        return try_write_texts(text_writing.join_few, 2, 9, texts, held)
 
     assert joined([0, 0]) is None
     there = joined([0, 1])
@@ -139,7 +145,7 @@ def test_causes_from_before_the_texts_are_not_there() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 1024, 1025, 300_000])
 def test_a_constant_column_has_one_text_as_often_as_it_is_asked_for(count: int) -> None:
-    assert constant("same", count).equals(pa.repeat(pa.scalar("same"), count))
+    assert repeated_text("same", count).equals(pa.repeat(pa.scalar("same"), count))
 
 
 def test_a_loop_stops_before_a_text_that_there_is_no_room_for() -> None:

@@ -1,11 +1,13 @@
-"""The saved state of one rule in columns, as bytes and as the data that `step` saves.
+"""The saved state of one rule: in columns, or as the plain data that the step engine saves.
 
-Keys with their states and places, and the events that those places refer to, are Arrow streams
-(`ColumnState`). What reads and writes the state of a running rule is in `snapshots`.
+`ColumnState` is the state of a rule in columns: keys with their states and places, and the events
+that are bound there, are Arrow streams. `SavedEvents` is the state of any other rule, as plain data
+(`ensue.engine.core.saved_rules`). What reads and writes the state of a running rule is in
+`snapshots`.
 
-`saved_rule` turns a `ColumnState` into the plain data of `ensue.engine.core.saved_rules`; the way
-back is in `exchanging`. Of a bound event there may be no more than the names that statements ask
-for; a firing of a timer that is bound has a time, and nothing else.
+`saved_rule` turns a `ColumnState` into plain data; the way back is in `exchanging`. Of a bound
+event there may be no more than the names that statements ask for; a firing of a timer that is bound
+has a time, and nothing else.
 """
 
 from __future__ import annotations
@@ -39,15 +41,18 @@ from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.expressions.names import Parts, is_time
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
+from ensue.machine.records import MachineRecord
 
 
 class ColumnState(msgspec.Struct, frozen=True):
     """The saved state of a correlation in columns.
 
-    `keys`, `kept` are Arrow streams; `general_keys` stands in where keys have several kinds.
-
-    `stepped` says that the states of the machine are there with their starts, and not of a table.
-    Events that may be sent on are in `packed`, as `pack_events` has them.
+    `keys` and `kept` are Arrow streams: a row for each key, and a row for each event that is bound.
+    `general_keys` has the keys where they are not all texts or all integers. `stepped` says that
+    each key has the starts of the machine's states; else it has a number in `states`, which lists
+    sets of states. Values that Arrow cannot hold are in `objects`, by name, and events that may be
+    sent on in `packed`. `counted` has the outputs of the moment `counted_at`: row of the key,
+    trigger and number.
     """
 
     stepped: bool
@@ -59,6 +64,22 @@ class ColumnState(msgspec.Struct, frozen=True):
     counted_at: int | None
     counted: list[tuple[int, str, int]]
     packed: bytes | None = None
+
+
+class SavedEvents(msgspec.Struct, frozen=True):
+    """The saved state of a rule that runs event by event or relates events, and its machine."""
+
+    clock: int | None
+    machine: MachineRecord | None
+    rule: SavedRule
+
+    def encode(self) -> bytes:
+        try:
+            return msgspec.msgpack.encode(self)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            raise SnapshotError(
+                f"an event that is still needed holds something that cannot be saved: {error}"
+            ) from None
 
 
 def arrow_bytes(table: pa.Table) -> bytes:
@@ -107,7 +128,7 @@ def arrow_table(data: bytes) -> pa.Table:
 
 
 def object_bytes(column: Column) -> bytes:
-    """Each value with a mark: missing, too large an integer for msgpack, or as it is."""
+    """A column of objects: each value with a mark for missing, a large integer, or as it is."""
 
     def marked(value: Any) -> tuple[str, Any]:
         if value is MISSING:
@@ -132,9 +153,9 @@ def object_column(data: bytes) -> Column:
 _CONTEXT = {("id",), ("source",), ("type",), ("time",)}
 
 
-def saved_rule(
-    correlation: Correlation, machine: Machine, column: ColumnState, table: pa.Table
-) -> SavedRule:
+def saved_rule(correlation: Correlation, machine: Machine, column: ColumnState) -> SavedRule:
+    """The state of a rule in columns as plain data."""
+    table = arrow_table(column.keys)
     if column.general_keys is not None:
         found = msgspec.msgpack.decode(column.general_keys, type=list[Key])
         keys: list[SavedKey] = [saved_key(key) for key in found]

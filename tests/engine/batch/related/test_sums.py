@@ -10,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from ensue.engine.batch.related import conditions
+from ensue.engine.batch.related import sums
 from ensue.engine.batch.related.sums import Powers
 
 
@@ -41,20 +41,20 @@ def test_reals_that_come_and_go_sum_to_what_is_nearest(seed: int) -> None:
     values = [any_real(random) for _ in range(random.choice([1, 2, 5, 40]))]
     powers = Powers().including(np.array(values))
     held = np.zeros((1, powers.limbs), np.int64)
-    digits = np.zeros(conditions.MOST_LIMBS, np.uint64)
+    digits = np.zeros(sums.MOST_LIMBS, np.uint64)
     there: list[float] = []
 
     for value in values * 3:
-        conditions.add_real(held, 0, 0, powers.low, bits_of(value), 1)
+        sums.add_real(held, 0, 0, powers.low, bits_of(value), 1)
         there.append(value)
         if random.random() < 0.5:
             gone = there.pop(random.randrange(len(there)))
-            conditions.add_real(held, 0, 0, powers.low, bits_of(gone), -1)
+            sums.add_real(held, 0, 0, powers.low, bits_of(gone), -1)
         total = sum(map(Fraction, there), Fraction(0))
-        found = conditions.rounded_sum(held, 0, 0, powers.limbs, powers.low, digits)
+        found = sums.rounded_sum(held, 0, 0, powers.limbs, powers.low, digits)
         assert found == float(total)
     for value in there:
-        conditions.add_real(held, 0, 0, powers.low, bits_of(value), -1)
+        sums.add_real(held, 0, 0, powers.low, bits_of(value), -1)
     assert not held.any()
 
 
@@ -62,14 +62,14 @@ def test_reals_that_come_and_go_sum_to_what_is_nearest(seed: int) -> None:
 def test_integers_sum_exactly_and_past_64_bits_to_none(seed: int) -> None:
     random = Random(seed)
     held = np.zeros((1, 4), np.int64)
-    digits = np.zeros(conditions.MOST_LIMBS, np.uint64)
+    digits = np.zeros(sums.MOST_LIMBS, np.uint64)
     total = 0
 
     for _ in range(50):
         value = random.choice([2**63 - 1, -(2**63), random.randrange(-9, 9), -(2**62), 2**40])
-        conditions.add_integer(held, 0, 0, value, 1)
+        sums.add_integer(held, 0, 0, value, 1)
         total += value
-        found, fits = conditions.whole_sum(held, 0, 0, 4, digits)
+        found, fits = sums.whole_sum(held, 0, 0, 4, digits)
         assert fits == (-(2**63) <= total < 2**63)
         assert not fits or found == total
-        assert conditions.rounded_sum(held, 0, 0, 4, 0, digits) == float(total)
+        assert sums.rounded_sum(held, 0, 0, 4, 0, digits) == float(total)
