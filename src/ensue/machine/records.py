@@ -37,7 +37,7 @@ from ensue.machine.model import (
 
 
 class SavedRecord(msgspec.Struct, array_like=True, frozen=True):
-    """Written as an array, without field names: a library may have very many records."""
+    """A record is an array without field names, since a library may have very many records."""
 
 
 class TypeRecord(SavedRecord, frozen=True, tag="type"):
@@ -196,7 +196,7 @@ def _sorted(states: Iterable[State]) -> tuple[State, ...]:
 def machine_of_record(
     record: MachineRecord, parse_predicate: Callable[[str], Expression]
 ) -> Machine:
-    """The machine of a record. Raises `ValueError` for a number of something that does not exist."""
+    """The machine of a record. Raises `ValueError` for a number that stands for nothing."""
     count = record.names if isinstance(record.names, int) else len(record.names)
     if not 0 <= count <= DEFAULT_MACHINE_LIMITS.states:
         raise ValueError(f"a machine has {count} states: up to {DEFAULT_MACHINE_LIMITS.states} fit")

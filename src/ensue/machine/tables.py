@@ -111,8 +111,8 @@ def load(data: bytes) -> Tables:
         )
     except (EnsueError, ValueError, LookupError) as error:
         raise TableError(f"the tables contradict themselves: {error}") from None
-    brought = {each.correlation.name: each for each in plans}
-    return Tables(with_plans(library, brought), plans, body.made_by)
+    by_name = {each.correlation.name: each for each in plans}
+    return Tables(with_plans(library, by_name), plans, body.made_by)
 
 
 def _body(data: bytes) -> BodyRecord:
@@ -195,7 +195,7 @@ def _key_record(key: Key) -> str | list[tuple[str, str]]:
 
 
 def _library(body: BodyRecord) -> CheckedLibrary:
-    """The texts that the tables hold, put together, read and checked like any library."""
+    """The library of the texts in the tables, parsed and checked like any other."""
     texts = [
         _type_text(each) if isinstance(each, TypeRecord) else _correlation_text(each)
         for each in body.definitions

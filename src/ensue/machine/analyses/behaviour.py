@@ -44,7 +44,8 @@ from ensue.machine.analyses.filter_steps import (
     Triggered,
 )
 from ensue.machine.building.from_ecl import machine_of_ecl
-from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter
+from ensue.machine.building.from_filter import machine_of_filter
+from ensue.machine.building.labels import left_label_aborted
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
 from ensue.machine.stepping import NOW, Stepper
 
