@@ -11,14 +11,12 @@ In comes a checked correlation; out goes a `Plan`. Three forms are possible:
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from ensue.errors import LimitError
 from ensue.lang.derived.relating import relates_events
+from ensue.lang.garbage_collection import collection_paused
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.building.from_ecl import machine_of_ecl
 from ensue.machine.building.from_filter import machine_of_filter
@@ -71,24 +69,8 @@ def plan(
     limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
 ) -> Plan:
     """The form and the machine of a correlation. Raises `LimitError` if it is too large."""
-    with _without_collecting():
+    with collection_paused():
         return _plan(correlation, limits)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Suspends the garbage collector while a machine is built.
-
-    A machine has very many parts and no reference cycles: the collector would go through all of
-    them again and again, and find nothing.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _plan(correlation: Correlation, limits: MachineLimits) -> Plan:

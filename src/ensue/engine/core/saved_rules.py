@@ -28,7 +28,7 @@ from ensue.engine.ports import Reading
 from ensue.engine.reference.filters import FilterInstance
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
-from ensue.lang.expressions.nesting import names_in
+from ensue.lang.expressions.names import names_in
 from ensue.lang.syntax import FilterCorrelation, PushNew, PushPort
 from ensue.machine.stepping import NOW
 
@@ -229,7 +229,7 @@ def _ports_read(rule: Rule) -> frozenset[str]:
                     found.add(port)
                 case PushNew(_, assignments):
                     for assignment in assignments:
-                        found.update(each.parts[0] for each in names_in(assignment.value))
+                        found.update(each[0] for each in names_in(assignment.value))
     return frozenset(found)
 
 

@@ -1,14 +1,14 @@
-"""An index over very many predicates: which of them hold for an event.
+"""An index over very many predicates, which finds those that hold for an event.
 
-In come predicates, each under a number; out go, for an event, the numbers of the predicates that
-hold, in no order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction
-waits at one place (`placing`) that an event must bring up for it to hold. What comes up is checked:
-atoms that compare one name with a constant in a compiled loop, any other by evaluation, once an
-event for all conjunctions that share it. Predicates come and go at any time. Events in columns are
-for `columns`.
+In come predicates, each under a number; out come, for an event, the numbers of the predicates that
+hold, in no order. Every predicate is split into conjunctions (`outcomes`), and every conjunction
+waits at one place (`placing`), which an event must reach for it to hold. The conjunctions at these
+places are checked: atoms that compare one name with a constant in a compiled loop, other atoms by
+evaluation, once for each event and for all conjunctions that share them. Predicates can be added
+and removed at any time. Events in columns are matched in `columns`.
 
-A predicate with too many conjunctions waits at a set of places, one of which must come up, and is
-then evaluated as a whole. The meaning is that of `evaluation.holds` in every case.
+A predicate with too many conjunctions waits at several places, one of which an event must reach,
+and is then evaluated as a whole. The result is always that of `evaluation.holds`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ensue.lang.matching.placing import IndexPlace, places_of
 from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
 
 FEW_NAMES = 32
-"""Up to so many names, all are looked up in an event; beyond, the event's own names are."""
+"""Up to so many names, all are read from an event; with more, only those that the event has."""
 _SWEEP_AFTER = 1024
 
 
@@ -42,7 +42,7 @@ _stab_and_check: Any = k.stab_and_check
 
 
 class Hard:
-    """An atom that is asked by evaluation, with its outcome for the event at hand."""
+    """An atom that only evaluation decides; conjunctions may share it."""
 
     __slots__ = ("atom", "number", "uses", "whole")
 
@@ -51,13 +51,13 @@ class Hard:
         self.number = number
         self.uses = 0
         self.whole = whole
-        """Whether the value must be TRUE itself, without a cast: a predicate at its top."""
+        """Whether the atom is a whole predicate: its value must be TRUE itself, without a cast."""
 
 
 class PredicateIndex:
-    """`history` and `ontology` answer the terms of predicates that ask them.
+    """The index. `history` and `ontology` answer the terms of predicates.
 
-    An index is for one thread at a time, matching included: it has one place for an event's facts.
+    An index is for one thread at a time, also for matching: it has one array for an event's facts.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class PredicateIndex:
     # --- predicates come and go ------------------------------------------------------------------
 
     def add(self, number: int, predicate: Expression) -> None:
-        """Put a predicate under a number that no other has."""
+        """Add a predicate under a number that no other predicate has."""
         self._first[number] = -1
         found = conjunctions(predicate)
         if found is None:
@@ -102,7 +102,7 @@ class PredicateIndex:
             self._wait(number, conjunction, None, is_uncast(predicate))
 
     def remove(self, number: int) -> None:
-        """Take the predicate under a number away. Raises `KeyError` if there is none."""
+        """Remove the predicate under a number. Raises `KeyError` if there is none."""
         entry = self._first.pop(number)
         while entry >= 0:
             following = int(self.storage.sibling[entry])
@@ -122,7 +122,7 @@ class PredicateIndex:
     ) -> None:
         """Let a conjunction wait at the best of its places.
 
-        With `instead`, that is asked in place of the conjunction where it comes up.
+        With `instead`, these atoms are evaluated there in place of the conjunction.
         """
         tests = [None if uncast else _test_of(each) for each in conjunction]
         if NEVER in tests:
@@ -188,7 +188,7 @@ class PredicateIndex:
                 self.codes.release(int(atom.low))
 
     def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> IndexPlace:
-        """For a conjunction of terms, or of nothing: it waits for its first atom, or always."""
+        """The place of a conjunction without names: its first atom, or always if it has none."""
         if not hard:
             return IndexPlace(1.0, [(self.always, "always")])
         first, positive = hard[0]
@@ -205,7 +205,7 @@ class PredicateIndex:
         return known
 
     def _needed(self, expression: Expression, wanted: bool) -> list[Signed]:
-        """Atoms one of which comes out as it says wherever the expression comes out as wanted."""
+        """Signed atoms, at least one of which holds whenever the expression is as wanted."""
         match expression:
             case Not(operand):
                 return self._needed(operand, not wanted)
@@ -260,7 +260,7 @@ class PredicateIndex:
         return known
 
     def _sweep(self) -> None:
-        """Drop the names that nothing asks for any more."""
+        """Drop the names that no predicate uses any more."""
         self._removals = 0
         for parts, attribute in list(self.attributes.items()):
             if attribute.is_idle:
@@ -275,7 +275,7 @@ class PredicateIndex:
             self._cells = self._facts.data
 
     def _relevant(self, event: Event) -> Iterable[AttributeIndex]:
-        """The names, among all that predicates ask for, that the event may have."""
+        """The names of predicates that the event may have."""
         if len(self.attributes) <= FEW_NAMES:
             return self.attributes.values()
         if self._by_key is None:
@@ -307,7 +307,7 @@ class PredicateIndex:
         return self._judged(found, scope, outcomes) if found.size else []
 
     def _search(self, event: Event, buckets: list[int], noted: list[int]) -> Any:
-        """The entries that come up and whose packed atoms hold; `noted` gets the cells in use."""
+        """The entries at the places of an event whose packed atoms hold; cells go into `noted`."""
         cells, codes, odd = self._cells, self.codes.by_text, False
         stabbed: list[tuple[Any, float]] = []
         for attribute in self._relevant(event):
@@ -331,7 +331,7 @@ class PredicateIndex:
         return found[:total]
 
     def opened_by_asking(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
-        """The buckets of conjunctions that wait for an atom to be asked."""
+        """The buckets of conjunctions that wait for an atom which only evaluation decides."""
         return [
             bucket
             for key, bucket in self.asked_buckets.items()
@@ -344,14 +344,14 @@ class PredicateIndex:
         return self._found
 
     def _judged(self, found: Any, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
-        """The predicates of the entries that were found, once what is left of them is asked."""
+        """The predicates of the entries that hold after evaluation of their other atoms."""
         if found.max() > k.ENTRY:
             kept = [each for each in found.tolist() if self.entry_holds(each, scope, outcomes)]
             found = np.array(kept, np.int64) & k.ENTRY
         return list(dict.fromkeys(self.storage.predicate[found].tolist()))
 
     def entry_holds(self, marked: int, scope: Scope, outcomes: dict[int, bool | None]) -> bool:
-        """Whether the atoms hold that the loops have not checked, or could not judge."""
+        """Whether the atoms of an entry hold that the loops could not decide."""
         if marked <= k.ENTRY:
             return True
         entry = marked & k.ENTRY
@@ -376,6 +376,6 @@ class PredicateIndex:
 
 
 def _test_of(signed: Signed) -> Test | str | None:
-    """The test that an atom is, of a name or of a computed value."""
+    """The test that an atom is, of a name or of a computed name."""
     found = test_of(signed)
     return computed_test(signed) if found is None else found

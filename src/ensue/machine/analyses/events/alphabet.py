@@ -159,7 +159,7 @@ class _Alphabets:
         return self._distinct(known, possible)
 
     def _check_keys_that_differ(self) -> None:
-        """Raises `UndecidableError` unless one value, and null, is enough for each key attribute."""
+        """Raises `UndecidableError` unless one value and null are enough for key attributes."""
         for name in chain(*self._key_names):
             if name.lower() in {"source", "type"}:
                 raise UndecidableError(f"only one of them is `by {name}`, which no event lacks")
