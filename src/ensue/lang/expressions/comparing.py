@@ -27,17 +27,18 @@ def _equal_as(kind: str | None, x: Any, y: Any) -> bool:
 
 def _is_equal(x: Any, y: Any) -> bool:
     """Equality in the kind of the right operand; a timestamp on either side makes timestamps."""
-    kind = "timestamp" if kind_of(x) == "timestamp" else _family(y)
+    kind = "timestamp" if kind_of(x) == "timestamp" else comparison_kind(y)
     return _equal_as(kind, x, y)
 
 
 def is_among(x: Any, options: Sequence[Any]) -> bool:
     """`IN`, in the kind of the left operand; all options are cast, so that no error is hidden."""
-    equal = [_equal_as(_family(x), x, option) for option in options]
+    equal = [_equal_as(comparison_kind(x), x, option) for option in options]
     return True in equal
 
 
-def _family(value: Any) -> str | None:
+def comparison_kind(value: Any) -> str | None:
+    """`number`, `string`, `boolean` or `timestamp`: the kind to which a comparison casts values."""
     kind = kind_of(value)
     return "number" if kind in ("integer", "real") else kind
 
@@ -86,7 +87,7 @@ def has(bag: Any, quantifier: Quantifier, options: Sequence[Any]) -> bool:
 
     def is_met(value: Any, option: Any) -> bool:
         try:
-            return _equal_as(_family(value), value, option)
+            return _equal_as(comparison_kind(value), value, option)
         except FaultError:
             return False
 

@@ -17,6 +17,7 @@ from typing import Any
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.asking import Ontology
+from ensue.lang.expressions.comparing import comparison_kind
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.lang.matching.computed import ComputedName, reader_of
@@ -25,7 +26,6 @@ from ensue.lang.matching.packed import kernels as k
 from ensue.lang.matching.tests import Parts, Test, View
 from ensue.lang.matching.views import (
     number_view,
-    own_kind,
     pattern_view,
     text_view,
     time_view,
@@ -174,7 +174,7 @@ class AttributeIndex:
                 self._probe_concept(element, buckets, ontology)
 
     def _probe_listed(self, tables: Mapping[str, Table], value: Any, buckets: list[int]) -> None:
-        kind = own_kind(value)
+        kind = comparison_kind(value)
         table = tables.get(kind) if kind is not None else None
         if table is not None and (found := table.get(listed_key(kind, value))) is not None:
             buckets.append(found)

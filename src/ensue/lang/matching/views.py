@@ -51,9 +51,3 @@ def time_view(value: Any) -> int | None:
         return microseconds_of(to_timestamp(value))
     except (FaultError, ValueError, OverflowError):
         return None
-
-
-def own_kind(value: Any) -> str | None:
-    """`number`, `string`, `boolean` or `timestamp`: the kind to which IN casts its options."""
-    kind = kind_of(value)
-    return "number" if kind in ("integer", "real") else kind
