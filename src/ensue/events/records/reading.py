@@ -25,6 +25,7 @@ from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
 from ensue.events.sources import LINES, InputFile, open_inputs, with_content, zeek
 from ensue.events.sources.contents import (
     HEAD_BYTES,
+    Content,
     Given,
     check_format,
     compression_of,
@@ -66,7 +67,7 @@ def read_events(
         read = read_parquet if format == "parquet" else read_arrow
         return read(source, name, types, progress, mapping=mapping)
     lines = _measured(source, name, progress)
-    return _streamed(lines, types, format, name, mapping=mapping)
+    return _streamed(lines, Content(format), types, name, mapping)
 
 
 def read_inputs(
@@ -126,9 +127,7 @@ def read_text(
     every: Iterator[bytes] = chain(first, coming)
     if content.is_zeek:
         every = map(zeek.cleaned, every)
-    return _streamed(
-        every, types, content.format, name, content.delimiter, 0, mapping, content.header
-    )
+    return _streamed(every, content, types, name, mapping)
 
 
 def _in_file(record: Rejected, file: InputFile) -> Rejected:
@@ -148,9 +147,8 @@ def _records(
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None)
-        yield from _streamed(
-            lines, types, each.format, name, each.delimiter, rows_before, mapping, each.header
-        )
+        content = Content(each.format, each.delimiter, each.header)
+        yield from _streamed(lines, content, types, name, mapping, rows_before)
 
 
 def _unreadable(path: Path | str, error: Exception) -> UsageError:
@@ -160,18 +158,17 @@ def _unreadable(path: Path | str, error: Exception) -> UsageError:
 
 def _streamed(
     lines: Iterator[bytes],
+    content: Content,
     types: TypeSystem,
-    format_: str,
     name: str,
-    delimiter: str = ",",
+    mapping: Mapping | None,
     rows_before: int = 0,
-    mapping: Mapping | None = None,
-    header: Sequence[str] | None = None,
 ) -> Iterator[Event | Rejected]:
-    if format_ == LINES:
+    """The records of lines; `name` is the `source` of records without one."""
+    if content.format == LINES:
         return _json_lines(lines, LineReader(types, name, mapping), rows_before)
-    records = CsvRecords(lines, delimiter)
-    reader = CellReader(header or records.header(name), types, name, mapping)
+    records = CsvRecords(lines, content.delimiter)
+    reader = CellReader(content.header or records.header(name), types, name, mapping)
     return _csv_rows(records, reader, rows_before)
 
 
