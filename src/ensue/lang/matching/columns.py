@@ -274,13 +274,13 @@ class _Chunk:
     def _ask(self) -> None:
         """Open the buckets of conjunctions that wait for an atom which only evaluation decides."""
         index = self._index
-        if not index.asked_buckets:
+        if not index.awaited_buckets:
             return
         known: dict[tuple[int, ...], int] = {}
         lists = np.zeros(len(self._source), np.int32)
         for row in range(len(self._source)):
             scope, outcomes = self._scope(row), self._outcomes(row)
-            buckets = tuple(index.opened_by_asking(scope, outcomes))
+            buckets = tuple(index.opened_by_evaluation(scope, outcomes))
             if buckets not in known:
                 known[buckets] = len(self._opened)
                 self._opened.append(list(buckets))
