@@ -177,7 +177,7 @@ class Library:
     def from_tables(cls, data: bytes) -> Library:
         """The library that `tables` has written. Its machines are run as they are, not made again.
 
-        Raises `TableError` for bytes that are damaged, of something else, or of a newer version.
+        Raises `TableError` for bytes that are damaged, of something else, or of another version.
         """
         from ensue.machine.tables import load
 

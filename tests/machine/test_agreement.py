@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ensue.lang.syntax import Correlation, FilterCorrelation
-from ensue.machine.building.from_filter import machine_of_filter, needs_memory
+from ensue.machine.building.from_filter import machine_of_filter
+from ensue.machine.building.labels import needs_memory
 from ensue.machine.model import Machine
 from ensue.machine.passes import (
     drop_unreachable,

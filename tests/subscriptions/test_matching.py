@@ -56,8 +56,8 @@ def test_filters_come_and_go(
         assert sorted(index.match(event)) == sorted(brute(live, event))
     for number in live:
         index.remove(number)
-    assert not index.hard
-    assert not index.asked_buckets
+    assert not index.evaluated
+    assert not index.awaited_buckets
     index._sweep()
     assert not index.attributes
 

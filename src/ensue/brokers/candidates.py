@@ -17,7 +17,7 @@ from ensue.brokers.boxes import Boxes
 from ensue.brokers.covering import Covering
 from ensue.errors import UsageError
 from ensue.events.event import Event
-from ensue.lang.expressions.nesting import names_in
+from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.tree import Comparison, Expression, Like, Name
 from ensue.lang.expressions.tree import Literal as Constant
@@ -157,7 +157,7 @@ def _values(
     if not witnesses:
         return
     scope = EventScope(witnesses[0])
-    for name in {each.parts: None for each in names_in(filter_.expression)}:
+    for name in dict.fromkeys(names_in(filter_.expression)):
         value: Any = scope.lookup(name)
         if value is not MISSING:
             kind = _kind(value)

@@ -15,7 +15,8 @@ from typing import Any
 
 from ensue.events.event import Event
 from ensue.lang.expressions.asking import Ontology
-from ensue.lang.expressions.nesting import names_in, nodes_in, parts_of
+from ensue.lang.expressions.names import names_in
+from ensue.lang.expressions.nesting import nodes_in, parts_of
 from ensue.lang.expressions.tree import (
     Comparison,
     Exists,
@@ -42,9 +43,7 @@ def witnesses_of(filter_: Filter, ontology: Ontology | None) -> tuple[Event, ...
     if first is None:
         return ()
     numbers = sorted(set(_around(filter_.expression)))
-    names = dict.fromkeys(
-        each.parts for each in names_in(filter_.expression) if each.parts[0] not in CORE
-    )
+    names = dict.fromkeys(each for each in names_in(filter_.expression) if each[0] not in CORE)
     if not numbers or len(numbers) > 5 * MOST_NUMBERS:
         return (first,)
     corners: list[Event] = []

@@ -28,7 +28,7 @@ from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.kernels.kept import has_compiled_loops
 from ensue.events.mapping import Mapping
-from ensue.events.sources import Input
+from ensue.events.sources import InputFile
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ SMALL_BYTES_AT_FIRST = 1 << 25
 """As `SMALL_BYTES`, where loops have to be compiled before they are run."""
 
 
-def is_for_columns(inputs: Sequence[Input]) -> bool:
+def is_for_columns(inputs: Sequence[InputFile]) -> bool:
     """Whether reading in columns is worth its start."""
     enough = SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
     size = 0
@@ -53,7 +53,7 @@ def is_for_columns(inputs: Sequence[Input]) -> bool:
     return False
 
 
-def _unpacked_size(each: Input, most: int) -> int:
+def _unpacked_size(each: InputFile, most: int) -> int:
     """The size of what a file holds, unpacked: exact up to `most`, and above it just more.
 
     A few bytes of a packed file may stand for gigabytes, so they are looked at.
@@ -71,7 +71,7 @@ def _unpacked_size(each: Input, most: int) -> int:
         return each.size
 
 
-def _size_in_columns(each: Input, most: int) -> int:
+def _size_in_columns(each: InputFile, most: int) -> int:
     from ensue.events.records.parquet import open_parquet, parquet_batches
 
     size = 0
@@ -95,7 +95,7 @@ class ColumnRun:
     def __init__(
         self,
         library: CheckedLibrary,
-        inputs: Sequence[Input],
+        inputs: Sequence[InputFile],
         mapping: Mapping,
         outputs: OutputWriter,
         refused: RefusedRecords,
@@ -203,7 +203,7 @@ class ColumnRun:
                     return False
         return True
 
-    def _tell(self, number: int, file: Input, rejected: Sequence[Rejected]) -> bool:
+    def _tell(self, number: int, file: InputFile, rejected: Sequence[Rejected]) -> bool:
         """Tell of what is refused in a chunk, once; False if that stops the run."""
         if number < self._told_chunks:
             return True

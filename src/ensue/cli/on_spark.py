@@ -31,7 +31,7 @@ from ensue.errors import UsageError
 from ensue.events.files.output.endings import format_of
 from ensue.events.files.output.whole_file import WholeFile
 from ensue.events.mapping import Mapping
-from ensue.events.sources import LINES, STDIN, Input, open_inputs
+from ensue.events.sources import LINES, STDIN, InputFile, open_inputs
 from ensue.events.sources.contents import COMPRESSIONS, Given, check_cells, format_of_ending
 from ensue.events.sources.finding import find_files
 from ensue.events.sources.inputs import inputs_of
@@ -77,7 +77,7 @@ def start_on_spark(
     return cast(Run, SparkRun(library, correlation, max_jump))
 
 
-def mention_read_here(inputs: Sequence[Input]) -> None:
+def mention_read_here(inputs: Sequence[InputFile]) -> None:
     """Say which files this process reads for Spark. Raises `UsageError` if they are too large.
 
     Their events are gathered here before they go to Spark.

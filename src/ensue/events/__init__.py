@@ -1,11 +1,12 @@
-"""Events: what they are, what types they have, and how they come in and go out.
+"""Events and their types, and the reading and writing of events.
 
 A record of a file (`records`) is decoded (`cloudevents` for JSON, `columns` for tables, a user's
-own names by `mapping`), compared with its declared type (`types`, `conformance`), and from then on
-is an `Event` whose values every engine can rely on. What cannot be read is kept as `Rejected`, and
-never stops a stream. Files in columns are read by `files`, with the compiled loops of `kernels`;
-`arrow` has events as tables. Both are imported only where they are needed, since pyarrow is slow to
-load. This room knows nothing of correlations.
+own names by `mapping`) and checked against its declared type (`types`, `conformance`): then it is
+an `Event` whose values every engine can rely on. A record that cannot be read is kept as
+`Rejected`, and never stops a stream. `sources` has the bytes of input files. Files in columns are
+read by `files`, with the compiled loops of `kernels`; `arrow` has events as tables. Both are
+imported only where they are needed, since pyarrow is slow to import. This room knows nothing of
+correlations.
 """
 
 from ensue.events.cloudevents import decode, encode

@@ -1,10 +1,9 @@
-"""Events in columns: types as Arrow schemas, events as Arrow tables, and both ways back.
+"""Event types as Arrow schemas, events as Arrow tables, and the conversions back.
 
-In come event types and events, or anything that speaks Arrow's C stream; out go schemas and
-tables, or events. Values never change on the way: a `float` is held as a 64-bit column, and a
-field's metadata says which of our types it stands for. In columns, no data and empty data are the
-same. Which column is what stands in `columns`. This module needs pyarrow, so nothing imports it
-but callers that hold columns already.
+In come event types and events, or any object with Arrow's C stream interface; out go schemas and
+tables, or events. Values never change on the way: a `float` is a 64-bit column, and the metadata of
+a field has its attribute type. In columns, no data and empty data are the same. `columns` says what
+the columns are. This module needs pyarrow, so that only callers with columns import it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ CONTEXT_FIELDS = (
     pa.field("time", TIME, nullable=False),
 )
 TYPE_NAME = b"ensue.eventtype"
-"""The key under which the metadata of a schema keeps the name of its event type."""
+"""The key of the name of an event type in the metadata of a schema."""
 
 
 def schema_of(type_name: str, types: TypeSystem) -> pa.Schema:
@@ -56,10 +55,10 @@ def schema_of(type_name: str, types: TypeSystem) -> pa.Schema:
 
 
 def types_of(schema: Any, name: str | None = None) -> EventType:
-    """The event type that a schema (or a table) describes, with all attributes its own.
+    """The event type of a schema (or a table), with all attributes and no parent.
 
-    Columns that hold CloudEvents attributes are no part of it. `name` may be left out where the
-    schema comes from `schema_of`.
+    Columns of CloudEvents attributes are left out. `name` is not needed for a schema of
+    `schema_of`.
     """
     schema = schema.schema if isinstance(getattr(schema, "schema", None), pa.Schema) else schema
     schema = schema if isinstance(schema, pa.Schema) else pa.schema(schema)
@@ -78,9 +77,9 @@ def types_of(schema: Any, name: str | None = None) -> EventType:
 def table_of(events: Iterable[Event], types: TypeSystem) -> pa.Table:
     """The events as a table: `id`, `source`, `type`, `time`, attributes, and extensions.
 
-    There is a column for each attribute of all declared types that occur. What no column holds
-    (attributes that no type declares, or that are named like a CloudEvents attribute) stands as
-    JSON text in a column `data`, which is there only if it is needed.
+    There is a column for each attribute of all declared types that occur. All other data
+    (attributes that are not declared, or have the name of a CloudEvents attribute) are JSON text in
+    a column `data`, if there are any.
     """
     held = [conform(event, types) for event in events]
     attributes = _common_attributes(dict.fromkeys(event.type for event in held), types)
@@ -112,8 +111,8 @@ def table_of(events: Iterable[Event], types: TypeSystem) -> pa.Table:
 def events_of(table: Any, types: TypeSystem, *, source: str = "arrow") -> Iterator[Event]:
     """The events of anything with `__arrow_c_stream__`: a table, a reader, a data frame.
 
-    Raises `EventError` at the first row that is no event, naming the row from 1. `source` stands
-    in for the source of rows that have none.
+    Raises `EventError` at the first row that is no event; rows are counted from 1. `source` is the
+    source of rows without one.
     """
     if not hasattr(table, "__arrow_c_stream__"):
         raise UsageError(
@@ -137,7 +136,7 @@ def read_batches(
     rows_before: int = 0,
     mapping: UserMapping | None = None,
 ) -> Iterator[Event | Rejected]:
-    """The rows of the batches, each as an event or as what was wrong with it.
+    """The rows of batches, each as an event or as a refused record.
 
     Raises `UsageError` before the first row if the columns do not make events.
     """
@@ -149,7 +148,7 @@ def read_batches(
 
 
 class BatchReader:
-    """Reads rows of one schema singly, each as an event or as what is wrong with it.
+    """Reads single rows of one schema, each as an event or as a refused record.
 
     Raises `UsageError` if the columns do not make events. `where` names the table in messages.
     """
@@ -176,7 +175,7 @@ class BatchReader:
             zone is not None and pa.types.is_timestamp(each.type) and each.type.tz is None
             for each in schema
         ]
-        # Only where nothing is mapped, a column of this name holds times and nothing else.
+        # Only without a mapping, the column of this name is certain to have times.
         self._times = "time" if mapping is None or mapping.is_default else None
 
     def read(self, rows: pa.RecordBatch, numbers: Iterable[int]) -> Iterator[Event | Rejected]:
@@ -205,7 +204,7 @@ class BatchReader:
 
 
 def _common_attributes(type_names: Iterable[str], types: TypeSystem) -> Mapping[str, ValueType]:
-    """One type for each attribute that has a column, wide enough for all types that have it."""
+    """One type for each attribute that has a column, wide enough for all event types."""
     common: dict[str, ValueType] = {}
     first: dict[str, str] = {}
     for type_name in type_names:
@@ -225,7 +224,7 @@ def _common_attributes(type_names: Iterable[str], types: TypeSystem) -> Mapping[
 
 
 def _rest(event: Event, columns: Mapping[str, ValueType], types: TypeSystem) -> str | None:
-    """What of the event's data no column holds, as JSON text."""
+    """The data of an event that are in no column, as JSON text."""
     data = event.data
     if isinstance(data, Mapping):
         declared = types.attributes(event.type)
@@ -234,7 +233,7 @@ def _rest(event: Event, columns: Mapping[str, ValueType], types: TypeSystem) -> 
 
 
 def undeclared_data(event: Event, types: TypeSystem) -> str | None:
-    """What of the event's data its type does not declare, as JSON text."""
+    """The data of an event that its type does not declare, as JSON text."""
     data = event.data
     if isinstance(data, Mapping):
         data = without(list(types.attributes(event.type)), data)
@@ -246,7 +245,7 @@ def _written(data: Any) -> str | None:
 
 
 def extension_values(values: Sequence[Any]) -> pa.Array:
-    """A column of the values' own type; where they are of several types, of their text."""
+    """A column of the values' type; if they have several types, of text."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
@@ -272,7 +271,7 @@ def check_time_column(type_: pa.DataType, where: str) -> None:
 def plain_values(
     column: pa.Array, held: pa.DataType, name: str, where: str, in_microseconds: bool
 ) -> list[Any]:
-    """The values of a column in Python; instants as datetimes, or as microseconds."""
+    """The Python values of a column; instants as datetimes, or as microseconds."""
     try:
         if column.type != held:
             column = column.cast(options=pc.CastOptions(held, allow_time_truncate=True))
@@ -289,7 +288,7 @@ def plain_values(
 
 
 class NotText(NamedTuple):
-    """The bytes of a cell that is to be text and is no UTF-8; None inside of nested values."""
+    """The bytes of a text cell that are no UTF-8; None for a text inside of nested values."""
 
     raw: bytes | None
 
@@ -305,7 +304,7 @@ class NotText(NamedTuple):
 
 
 def _text_or_not(column: pa.Array, row: int) -> Any:
-    # Parquet says that a column is text, and does not look.
+    # Parquet does not check that the bytes of a text column are UTF-8.
     try:
         return column[row].as_py()
     except UnicodeDecodeError:
@@ -323,14 +322,14 @@ def _no_texts(names: Sequence[str], row: Sequence[Any]) -> list[str]:
 
 
 def _datetime(instant: int | None) -> Any:
-    # An instant that no datetime can hold stays a number, which no timestamp attribute takes.
+    # An instant outside the range of datetime stays a number, which fits no timestamp attribute.
     if instant is None or not EARLIEST <= instant <= LATEST:
         return instant
     return datetime_of(instant)
 
 
 def _plain(value: Any, type_: pa.DataType) -> Any:
-    """A nested value with maps as mappings and instants in the zone that events use."""
+    """A nested value with maps as mappings and instants in UTC."""
     if value is None or isinstance(value, NotText):
         return value
     if pa.types.is_map(type_):
@@ -343,16 +342,16 @@ def _plain(value: Any, type_: pa.DataType) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """A value as JSON can show it."""
+    """A value in a form that JSON can express."""
     if isinstance(value, NotText):
         return (value.raw or b"").decode("utf-8", "backslashreplace")
-    # A time of a zone that only the mapping knows.
+    # A local time, whose zone only the mapping knows.
     is_local = isinstance(value, datetime) and value.tzinfo is None
     return value.isoformat() if is_local else value
 
 
 def raw_text(names: Sequence[str], row: Sequence[Any]) -> str:
-    """A row as JSON text, so that what was rejected can be kept and mended."""
+    """A row as JSON text, so that a refused row can be kept and corrected."""
     members = {name: _shown(each) for name, each in zip(names, row, strict=True)}
     if isinstance(time := members.get("time"), int) and EARLIEST <= time <= LATEST:
         members["time"] = format_time(time)

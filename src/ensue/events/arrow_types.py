@@ -1,9 +1,9 @@
-"""Attribute types and Arrow types, each as the other.
+"""Conversions between attribute types and Arrow types.
 
-In comes a `ValueType` or an Arrow field; out goes its counterpart. Fields that we make say in
-their metadata which type they stand for, so that the way there and back is exact; fields of
-others are read by their Arrow type, and one that stands for no attribute type is refused by name.
-Tables and events are the business of `arrow`.
+In comes a `ValueType` or an Arrow field; out goes its counterpart. The metadata of our fields have
+the attribute type, so that the conversion back is exact; other fields are read by their Arrow type,
+and a field that fits no attribute type is refused by name. Tables and events are converted in
+`arrow`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ensue.errors import UsageError
 from ensue.events.types import INTEGER_RANGES, REALS, ValueType
 
 MEANING = b"ensue.type"
-"""The key under which the metadata of a field keeps the attribute type it stands for."""
+"""The key of the attribute type in the metadata of a field."""
 
 _ARROW = {
     "octet": pa.uint8(),
@@ -24,7 +24,7 @@ _ARROW = {
     "unsigned long": pa.uint32(),
     "long long": pa.int64(),
     "unsigned long long": pa.uint64(),
-    # A float is held as a double everywhere, so that comparing it means the same everywhere.
+    # A float is a double everywhere, so that comparisons have the same result everywhere.
     "float": pa.float64(),
     "double": pa.float64(),
     "boolean": pa.bool_(),
@@ -48,19 +48,19 @@ def arrow_type(type_: ValueType) -> pa.DataType:
 
 
 def field_of(name: str, type_: ValueType) -> pa.Field:
-    """A nullable field that remembers which attribute type it stands for."""
+    """A nullable field with its attribute type in the metadata."""
     return pa.field(name, arrow_type(type_), metadata={MEANING: str(type_).encode()})
 
 
 def value_type(field: pa.Field) -> ValueType:
-    """The attribute type of a field. Raises `UsageError` if it stands for none."""
+    """The attribute type of a field. Raises `UsageError` if there is none."""
     meaning = (field.metadata or {}).get(MEANING)
     if meaning is not None:
         try:
             meant = ValueType.of(meaning.decode())
         except ValueError as error:
             raise UsageError(f"the metadata of the field `{field.name}`: {error}") from None
-        # The column may have been cast since; then its own type says more than its label.
+        # A column that has been cast since is read by its Arrow type.
         if arrow_type(meant) == field.type:
             return meant
     native = _native(field.type)
@@ -85,10 +85,10 @@ def _native(type_: pa.DataType) -> ValueType | None:
 
 
 def held_type(field: pa.Field, where: str) -> pa.DataType:
-    """The type to which a column is cast before its values become Python's.
+    """The type to which a column is cast before its values become Python values.
 
-    Instants come to microseconds in UTC (those without a zone are in UTC already), decimals to
-    doubles, and dates and times of day to text. A type without any such reading is refused.
+    Instants are cast to microseconds in UTC (without a zone they count as UTC), decimals to
+    doubles, and dates and times of day to text. Any other type is refused.
     """
     held = _held(field.type)
     if held is None:
@@ -129,7 +129,7 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def widen(one: ValueType, other: ValueType) -> ValueType | None:
-    """The narrowest type that holds every value of both without changing it; `None` if none."""
+    """The narrowest type that has every value of both types; `None` if there is none."""
     if one == other:
         return one
     if one.element and other.element:

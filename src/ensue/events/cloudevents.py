@@ -1,9 +1,9 @@
 """CloudEvents 1.0 as JSON, in the structured form: one event, one line.
 
-In comes a line; out goes an `Event`, or an `EventError` with everything that is wrong with the
-line. `encode` is the way back. Two liberties: `specversion` may be left out, and `time`, which
-CloudEvents leaves open, is needed. A member that is null counts as absent. Data is not compared
-with declared types here: that is `conformance`. Files of many lines are read by `reading`.
+In comes a line; out goes an `Event`, or an `EventError` with all problems of the line. `encode`
+makes a line of an event. There are two differences from CloudEvents: `specversion` is optional, and
+`time` is required. A member that is null counts as absent. Data are checked against declared types
+in `conformance`. Files of many lines are read by `records`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ensue.events.times import format_time, microseconds_of, parse_time
 
 VERSION = "1.0"
 NESTING_LIMIT = 200
-"""How deep data may be nested: deeper than people write, and no danger to the Python stack."""
+"""The most levels of nested data: more than people write, and safe for the Python stack."""
 TEXT_ATTRIBUTES = frozenset({"datacontenttype", "dataschema", "subject"})
-"""Optional context attributes of CloudEvents that are text, unlike extensions, which may differ."""
+"""Optional context attributes of CloudEvents that must be text, unlike extensions."""
 
 _decode_json = msgspec.json.Decoder().decode
 _encode_json = msgspec.json.Encoder().encode
@@ -35,12 +35,12 @@ _UNCHANGED = frozenset({str, int, float, bool, type(None)})
 
 
 def decode(line: bytes | str) -> Event:
-    """The event that a line of JSON holds. Raises `EventError` with all problems."""
+    """The event in a line of JSON. Raises `EventError` with all problems."""
     return event_of(read_object(line))
 
 
 def read_object(line: bytes | str) -> dict[str, Any]:
-    """The members of a JSON object. Raises `EventError` if the text is none."""
+    """The members of a JSON object. Raises `EventError` if the text is no object."""
     members = read_json(line)
     if not isinstance(members, dict):
         raise EventError([f"a JSON object is needed, one event a line; given is {_kind(members)}"])
@@ -48,9 +48,9 @@ def read_object(line: bytes | str) -> dict[str, Any]:
 
 
 def event_of(members: dict[str, Any], zone: ZoneInfo | None = None) -> Event:
-    """The event that the members of a JSON object make; they are used up.
+    """The event of the members of a JSON object; `members` is empty afterwards.
 
-    In a `zone`, a time without an offset is local time there.
+    With a `zone`, a time without an offset is local time there.
     """
     problems: list[str] = []
     if (version := members.pop("specversion", None)) is not None and version != VERSION:
@@ -78,7 +78,7 @@ def event_of(members: dict[str, Any], zone: ZoneInfo | None = None) -> Event:
 def encode(event: Event) -> bytes:
     """The event as one line of JSON, without the newline at its end.
 
-    Raises `EventError` if it holds something that JSON cannot say.
+    Raises `EventError` if it has a value that JSON cannot express.
     """
     try:
         return _encode_json(_members(event))
@@ -87,7 +87,7 @@ def encode(event: Event) -> bytes:
 
 
 def read_json(text: bytes | str) -> Any:
-    """Any JSON value. Raises `EventError` that says where and why the text is no JSON."""
+    """The value of a JSON text. Raises `EventError`, with place and reason, if it is none."""
     try:
         value = _decode_json(text)
     except RecursionError:
@@ -99,9 +99,9 @@ def read_json(text: bytes | str) -> Any:
     raw = text if isinstance(text, bytes) else text.encode()
     if raw.count(b"{") + raw.count(b"[") > NESTING_LIMIT and _depth(value) > NESTING_LIMIT:
         raise EventError([f"the JSON is nested deeper than {NESTING_LIMIT} levels"])
-    # The decoder keeps the last of two members of one name. A line that lost one has more colons
-    # than its value; with escapes the count may differ for other reasons, and only then it is
-    # worth the time to read the line once more with a reader that sees every member.
+    # The decoder keeps the last of two members of one name. Then the text has more colons than its
+    # value; with escapes the counts may differ for other reasons, too. Only then the text is read
+    # once more, by a slower reader that sees every member.
     if isinstance(value, dict | list) and (
         b"\\" in raw or _encode_json(value).count(b":") != raw.count(b":")
     ):
@@ -115,7 +115,7 @@ def write_json(value: Any) -> str:
 
 
 def plain_json(value: Any) -> Any:
-    """The value with every datetime in it as RFC 3339 text; itself if there is none."""
+    """The value with every datetime as RFC 3339 text; the value itself if it has none."""
     if type(value) in _UNCHANGED:
         return value
     if isinstance(value, datetime):
@@ -128,7 +128,7 @@ def plain_json(value: Any) -> Any:
 
 
 def extension_problems(name: str, value: Any) -> list[str]:
-    """What is wrong with a context attribute that is none of the required ones; empty if nothing.
+    """The problems of a context attribute that is not required; empty if there are none.
 
     The optional attributes of CloudEvents are text; extensions are text, booleans or integers.
     """
@@ -193,7 +193,7 @@ def _time(value: Any, zone: ZoneInfo | None, problems: list[str]) -> int:
 
 
 def _unpack(encoded: Any, content_type: Any, problems: list[str]) -> Any:
-    """What `data_base64` stands for: JSON unless the content type says otherwise, else bytes."""
+    """The data of `data_base64`: a JSON value, or bytes if the content type is not JSON."""
     if not isinstance(encoded, str):
         problems.append(f"`data_base64` must be a string; given is {_kind(encoded)}")
         return None
@@ -230,7 +230,7 @@ def _syntax_problem(text: bytes | str, reason: str) -> str:
     if not text.strip():
         return "the text is empty: a JSON value is needed"
     if place := re.fullmatch(r"JSON is malformed: (.*) \(byte (\d+)\)", reason):
-        # The decoder counts from 0, and of trailing characters it has already read the first.
+        # The decoder counts from 0, and has already read the first of trailing characters.
         byte = int(place[2]) + (0 if place[1].startswith("trailing") else 1)
         return f"no JSON: {place[1]} at byte {byte}"
     if "truncated" not in reason:
@@ -239,7 +239,7 @@ def _syntax_problem(text: bytes | str, reason: str) -> str:
         json.loads(text)
     except (ValueError, RecursionError):
         return f"no JSON: the text ends too early, after byte {len(text)}"
-    # What another reader takes although it looks cut off is an escape for half a character.
+    # Text that only the other reader accepts has an escape for half a character.
     return r"no JSON: a `\u` escape stands for half a character (a lone surrogate)"
 
 
@@ -266,7 +266,7 @@ def _refuse_duplicates(text: bytes | str) -> None:
     try:
         json.loads(text, object_pairs_hook=note, parse_int=len)
     except (ValueError, RecursionError):
-        # The fast reader took it, so all that this one can add is the names.
+        # The fast reader has accepted the text; this one is only for the names of members.
         return
     if twice:
         whole = text.decode() if isinstance(text, bytes) else text
@@ -298,5 +298,5 @@ def _brief(value: Any) -> str:
 
 
 def _short(text: str) -> str:
-    """Enough of a text to know it by: a bad line may hold megabytes."""
+    """The beginning of a text for messages: a bad line may have megabytes."""
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,15 +1,15 @@
-"""Which column is what: the one rule by which rows of CSV, Parquet and Arrow become events.
+"""The meaning of columns: the one rule by which rows of CSV, Parquet and Arrow become events.
 
 - `specversion`, `id`, `source`, `type`, `time`, `subject`, `datacontenttype` and `dataschema` are
   those CloudEvents attributes. `type` and `time` must be there. Without an `id` the number of the
   row is the id, and without a `source` the name of the file is the source.
 - `data` is the whole data: a struct, a map, or JSON text.
 - `ce_<name>` is the extension `<name>`.
-- Every other column is an attribute of the data, and goes before what `data` says of it. One that
-  is named like a declared attribute inside of nested data, such as `host.name`, is just that.
+- Every other column is an attribute of the data, and takes precedence over `data`. A column with
+  the name of a declared attribute inside of nested data, such as `host.name`, is that attribute.
 
-An empty cell is null. A null attribute is kept where the event's type declares it, else left out.
-In come rows of plain values; out go conformed events. Bytes are read in `reading` and `arrow`.
+An empty cell is null. A null attribute is kept if the event's type declares it, and else left out.
+In come rows of plain values; out go conformed events. Bytes are read in `records` and `arrow`.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ DATA_COLUMN = "data"
 EXTENSION_PREFIX = "ce_"
 
 MOST_COLUMNS = 10_000
-"""How many columns a table may have: each costs time in every chunk of rows."""
+"""The most columns of a table: each costs time in every chunk of rows."""
 
 Convert = Callable[[Any, ValueType], Any]
-"""Turns the value of a cell into one that its declared type may take; if it cannot, it gives the
-value back as it is, and conformance says what is wrong with it."""
+"""Converts the value of a cell to its declared type; a value that it cannot convert is returned as
+it is, and conformance says what is wrong with it."""
 
 
 def is_attribute_column(name: str) -> bool:
-    """Whether the rule makes this column an attribute of the data."""
+    """Whether a column is an attribute of the data."""
     if name.startswith(EXTENSION_PREFIX):
         return name == EXTENSION_PREFIX
     return name not in CONTEXT_COLUMNS and name != DATA_COLUMN
 
 
 def extension_column(name: str) -> str:
-    """The column that holds an extension, or one of the optional attributes of CloudEvents."""
+    """The column of an extension, or of an optional attribute of CloudEvents."""
     return name if name in TEXT_ATTRIBUTES else f"{EXTENSION_PREFIX}{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The places of the columns in a row, sorted by what they are."""
+    """The places of columns in a row, by their meaning."""
 
     context: Mapping[str, int]
     extensions: tuple[tuple[str, int], ...]
@@ -106,7 +106,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Makes events of rows that share a layout. `source` stands in where a row has none."""
+    """Makes events of rows with one layout. `source` is the source of rows without one."""
 
     layout: Layout
     types: TypeSystem
@@ -237,7 +237,7 @@ def convert_text(value: Any, type_: ValueType) -> Any:
 
 
 def convert_number(value: Any, type_: ValueType) -> Any:
-    """A whole number in a column of reals, which is how a column of integers with gaps travels."""
+    """An integer from a column of reals, which is the form of a column of integers with nulls."""
     return with_whole_numbers(value, type_)
 
 
@@ -254,7 +254,7 @@ def _missing_columns(missing: Sequence[str], columns: Sequence[str], where: str)
 
 
 def _about_first_line(columns: Sequence[str]) -> str:
-    """For text whose first line does not name the columns, or not by a delimiter that was seen."""
+    """Advice for text whose first line seems to have no names, or another delimiter."""
     if any(re.match(r"\d{4}-\d\d-\d\d|\d+$", name) for name in columns):
         return "; its first line looks like a row: `--header time,type,...` names the columns"
     if columns and columns[0].startswith("#"):

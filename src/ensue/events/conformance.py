@@ -1,10 +1,10 @@
-"""Does an event fit its declared type? And a single value its attribute?
+"""Checks that an event fits its declared type, and a value its attribute.
 
-In comes an event as a codec read it; out goes the same event, or a copy with values in the form
-that engines rely on (whole numbers as integers where those are declared, reals as floats,
-timestamps as aware datetimes in UTC). What does not fit is an `EventError` that names every problem
-at once. An event of an undeclared type passes as it is, and so do attributes that its type
-does not know. Text is not turned into numbers here: only CSV has that need, and `columns` meets it.
+In comes an event as a codec has read it; out goes the same event, or a copy with values in normal
+form (integers for integer attributes, floats for reals, aware datetimes in UTC for timestamps). An
+event that does not fit is an `EventError` with all problems at once. An event of an undeclared type
+passes as it is, and so do attributes that its type does not declare. Text is not converted to
+numbers here: only CSV needs that, in `columns`.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ def conform(event: Event, types: TypeSystem) -> Event:
 
 
 LARGEST_EXACT = 2**53 - 1
-"""Up to here every whole number has a double of its own, which no other is rounded to."""
+"""The largest integer up to which every integer has a double of its own."""
 
 
 def with_whole_numbers(value: Any, type_: ValueType) -> Any:
-    """An event's value for an integer, where it is written as a real without a fraction.
+    """A real without a fraction as an integer, if the attribute is an integer.
 
-    JSON knows one kind of number, and a column of integers with gaps travels as one of reals. A
-    larger real may be another number than the one that was meant, so that it is left as it is.
+    JSON has one kind of number, and a column of integers with nulls becomes a column of reals. A
+    larger real may be another number than the original, and is left as it is.
     """
     if isinstance(value, float):
         is_whole = type_.kind == "integer" and value.is_integer() and abs(value) <= LARGEST_EXACT
@@ -84,12 +84,12 @@ def with_whole_numbers(value: Any, type_: ValueType) -> Any:
 
 
 def conform_value(value: Any, type_: ValueType) -> Any:
-    """The value in normal form, itself if it is; `ValueError` if it does not fit. Null fits."""
+    """The value in normal form. Raises `ValueError` if it does not fit; a null fits."""
     return None if value is None else _CHECKS[type_.name](value, type_)
 
 
 def fits(value: Any, type_: ValueType) -> bool:
-    """Whether `conform_value` takes the value."""
+    """Whether `conform_value` accepts the value."""
     try:
         conform_value(value, type_)
     except ValueError:
@@ -98,7 +98,7 @@ def fits(value: Any, type_: ValueType) -> bool:
 
 
 def describe(type_: ValueType) -> str:
-    """What a type allows, in words, as error messages say it."""
+    """The allowed values of a type, in words, for error messages."""
     if type_.element:
         return f"a list, each element {describe(type_.element)}"
     if type_.name in INTEGER_RANGES:
@@ -149,7 +149,7 @@ def _double(value: Any, type_: ValueType) -> float:
 def _float(value: Any, type_: ValueType) -> float:
     held = _double(value, type_)
     try:
-        # Packing refuses exactly what no 32-bit float comes near to. The double is kept.
+        # Packing refuses exactly the numbers beyond the range of 32-bit floats. The double is kept.
         _FLOAT32.pack(held)
     except OverflowError:
         raise _misfit(value, type_) from None
@@ -202,7 +202,7 @@ def _sequence(value: Any, type_: ValueType) -> list[Any]:
 
 
 def _shown(value: Any) -> str:
-    """A value as JSON would show it, cut short: a bad event may hold megabytes."""
+    """A value as JSON, shortened for messages: a bad event may have megabytes."""
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):

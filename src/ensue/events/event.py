@@ -1,8 +1,7 @@
-"""An event as every engine sees it: the CloudEvents attributes, with time as a number.
+"""An event: the CloudEvents attributes, with the time as a number.
 
-In come values that a codec or a person has at hand; out goes one immutable `Event`. Nothing is
-checked against declared types here (that is `conformance`), and nothing is read or written
-(`cloudevents`, `reading`). A record that turns out to be no event is kept as `Rejected`.
+An `Event` is immutable. Nothing is checked against declared types here (`conformance`), and nothing
+is read or written (`cloudevents`, `records`). A record that is no event is kept as `Rejected`.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ __all__ = [
 ]
 
 CONTEXT = frozenset({"id", "source", "type", "time", "specversion"})
-"""The attributes that every event has, which answer to their names before its data is asked."""
+"""The attributes that every event has; their names are looked up before those of its data."""
 RESERVED = CONTEXT | {"data", "data_base64"}
-"""Members of a CloudEvent that have a place of their own and so are never extensions."""
+"""Members of a CloudEvent that are never extensions."""
 
 
 class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
@@ -67,7 +66,7 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         data: Any = None,
         **extensions: str | bool | int | None,
     ) -> Self:
-        """An event from what is at hand: `Event.of("Alarm", time="2024-05-06T07:08:09Z")`.
+        """An event from Python values: `Event.of("Alarm", time="2024-05-06T07:08:09Z")`.
 
         `time` is RFC 3339 text, an aware datetime, or microseconds since 1970. Without an `id`
         the event gets a fresh one. An extension of `None` is left out.
@@ -84,7 +83,7 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """The data if it is a mapping, else an empty one: what a name can reach into."""
+        """The data if it is a mapping, or else an empty mapping."""
         return self.data if isinstance(self.data, Mapping) else {}
 
     def __repr__(self) -> str:
@@ -112,9 +111,9 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """A record that is no event: its line or row number from 1, itself, and what is wrong.
+    """A record that is no event: its line or row number from 1, the record, and its problems.
 
-    `file` is the path of its file, where that is known and one among several.
+    `file` is the path of its file, if that is known.
     """
 
     number: int
@@ -122,9 +121,13 @@ class Rejected(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
     file: str | None = None
 
+    def counted_from(self, rows_before: int) -> Rejected:
+        """The record with its number in its own file, whose rows begin after `rows_before`."""
+        return msgspec.structs.replace(self, number=self.number - rows_before)
+
 
 def instant_of(time: int | datetime | str) -> int:
-    """Microseconds since 1970, from any of the three ways in which people give an instant."""
+    """Microseconds since 1970, from microseconds, an aware datetime or RFC 3339 text."""
     if isinstance(time, str):
         return parse_time(time)
     if isinstance(time, datetime):
@@ -133,7 +136,7 @@ def instant_of(time: int | datetime | str) -> int:
                 f"the datetime `{time}` has no time zone: give it one, such as `datetime.UTC`"
             )
         return microseconds_of(time)
-    # What comes from outside need not keep to the annotation, and a boolean is an `int` too.
+    # Callers need not keep to the annotation, and a boolean is an `int` in Python.
     if type(time) is not int:
         raise ValueError(
             "a time is RFC 3339 text, an aware datetime or an integer of microseconds since 1970,"

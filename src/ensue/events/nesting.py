@@ -1,8 +1,8 @@
-"""Attributes inside nested data: `host.name` is `name` in the mapping that stands at `host`.
+"""Attributes inside nested data: `host.name` is `name` in the mapping `host`.
 
-In come data and the name of an attribute as it is declared; out goes its value, or data with
-another value there. Only names joined by dots lead inside, as a library can declare them; any other
-name, also an odd one of a column, is that of an attribute of the data itself.
+In come data and the declared name of an attribute; out goes its value, or data with another value.
+Only identifiers joined by dots, as a library can declare them, lead into nested data; any other
+name, such as that of a column with odd characters, is an attribute of the data itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NESTED = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+")
 
 @lru_cache(maxsize=10_000)
 def path_of(name: str) -> tuple[str, ...]:
-    """The names on the way to an attribute."""
+    """The parts of the name of an attribute."""
     return tuple(name.split(".")) if is_nested(name) else (name,)
 
 
@@ -26,7 +26,7 @@ def is_nested(name: str) -> bool:
 
 
 def value_at(data: Any, name: str) -> tuple[bool, Any]:
-    """Whether an attribute is there, and its value; inside of a null everything is null."""
+    """Whether an attribute exists, and its value; all attributes inside of a null are null."""
     for depth, part in enumerate(path_of(name)):
         if data is None and depth:
             return True, None
@@ -37,14 +37,14 @@ def value_at(data: Any, name: str) -> tuple[bool, Any]:
 
 
 def nested(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Values by the names of their attributes, as data; itself if no name leads inside."""
+    """The data of values by attribute; the values themselves if no name is nested."""
     if not any(map(is_nested, values)):
         return values
     return with_values({}, values)
 
 
 def with_values(data: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Data with other values for some attributes; what stands around them is copied."""
+    """Data with other values for some attributes; the mappings around them are copied."""
     changed = dict(data)
     for name, value in values.items():
         *outer, last = path_of(name)
@@ -58,13 +58,13 @@ def with_values(data: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str,
 
 
 def with_nulls(data: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:
-    """Data in which every attribute is there, null if it was not."""
+    """Data with all of these attributes; those that it lacks are null."""
     missing = [name for name in names if not value_at(data, name)[0]]
     return with_values(data, dict.fromkeys(missing)) if missing else data
 
 
 def without(names: Iterable[str], data: Mapping[str, Any]) -> dict[str, Any]:
-    """Data less some attributes, and less what holds nothing else."""
+    """Data without some attributes, and without mappings that are empty then."""
     kept = dict(data)
     for name in names:
         first, *inner = path_of(name)

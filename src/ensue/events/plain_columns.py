@@ -1,8 +1,8 @@
-"""Columns of Arrow in the types for which pyarrow has functions.
+"""Arrow columns with types for which pyarrow has functions.
 
-In come rows or a schema as a file has them; out goes the same with views of text as text, and UUIDs
-(as DuckDB and databases write ids) as the text by which people know them. All other types stay, and
-what no event can hold is refused by `arrow_types`.
+In come rows or a schema of a file; out go the same with text views as text, and UUIDs (which DuckDB
+and other databases write) as their usual text. All other types stay, and `arrow_types` refuses a
+type that no event can have.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _is_uuid(type_: pa.DataType) -> bool:
 
 
 def _uuid_texts(column: pa.ExtensionArray) -> pa.Array:
-    """UUIDs in groups of hexadecimal digits, null where there is none."""
+    """UUIDs as groups of hexadecimal digits; null stays null."""
     given = column.storage
     count = len(given)
     _, buffer = given.buffers()

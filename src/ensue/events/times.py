@@ -1,11 +1,11 @@
-"""Instants: RFC 3339 text on the outside, whole microseconds since 1970 (UTC) on the inside.
+"""Instants: conversions between RFC 3339 text and microseconds since 1970 (UTC).
 
-In comes text with any offset; out goes an integer, and back again as text in UTC with a `Z`.
-Digits beyond microseconds are cut off, never rounded, so that no instant moves forward. The
-second `:60` is the first instant of the next minute: the clock of an engine knows no leap
-seconds. A space may stand for the `T`, as RFC 3339 allows. Text that is only nearly RFC 3339 (no
-offset, a date alone) is refused here, because a guess would silently move events in time; where the
-user has named a time zone, text without an offset is local time there.
+Text may have any offset; instants are written in UTC with a `Z`. Digits beyond microseconds are cut
+off, never rounded, so that no instant moves forward. The second `:60` is the first instant of the
+next minute: the clock of an engine has no leap seconds. A space may replace the `T`, as RFC 3339
+allows. Text that is only nearly RFC 3339 (without an offset, or a date alone) is refused, because a
+guess would silently move events in time; if the user has named a time zone, text without an offset
+is local time there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SECOND = 1_000_000
 
-# `datetime.fromisoformat` also reads forms that RFC 3339 does not know, so the shape comes first.
+# `datetime.fromisoformat` also reads other forms, so that the form is checked first.
 _has_shape = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
     r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
@@ -25,7 +25,7 @@ _has_shape = re.compile(
 
 _is_of_an_access_log = re.compile(r"\[?[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8}.*").fullmatch
 
-# As ISO 8601 and databases have it: a comma before the fraction, `+0200`, `+02`, `UTC`.
+# Forms of ISO 8601 and of databases: a comma before the fraction, `+0200`, `+02`, `UTC`.
 _is_nearly = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]+))?"
     r" ?(?:Z|UTC|GMT|([+-][0-9]{2}):?([0-9]{2})?)?"
@@ -33,14 +33,14 @@ _is_nearly = re.compile(
 
 _is_count = re.compile(r"[0-9]{9,19}(?:\.[0-9]+)?").fullmatch
 _DIGITS = {"s": 11, "ms": 14, "us": 17, "ns": 19}
-"""Up to how many digits a number of today is taken to be in a unit."""
+"""The most digits of a present time as a number in a unit, for a guess of the unit."""
 
 EXAMPLE = "2024-05-06T07:08:09.5Z"
 
 
 def datetime_of(microseconds: int) -> datetime:
-    """The instant that lies so many microseconds after 1970, in UTC."""
-    # timedelta keeps microseconds exact where a float of seconds would not.
+    """The instant of microseconds since 1970, as a datetime in UTC."""
+    # timedelta is exact in microseconds; a float of seconds is not.
     return EPOCH + timedelta(microseconds=microseconds)
 
 
@@ -55,7 +55,7 @@ LATEST = microseconds_of(datetime.max.replace(tzinfo=UTC))
 
 
 def parse_time(text: str, zone: ZoneInfo | None = None) -> int:
-    """The instant that an RFC 3339 text names, in microseconds since 1970.
+    """The instant of an RFC 3339 text, in microseconds since 1970.
 
     With a `zone`, text without an offset is local time there. Raises `ValueError` for any other
     text, and for instants outside the years 1 to 9999 of UTC.
@@ -78,11 +78,11 @@ def parse_time(text: str, zone: ZoneInfo | None = None) -> int:
 
 
 def local_time(naive: datetime, zone: ZoneInfo) -> int:
-    """The instant at which the clocks of a zone show a time; of two such instants the first.
+    """The instant of a local time in a zone; of two such instants the first.
 
-    Raises `ValueError` for a time that the clocks leave out when they are put forward.
+    Raises `ValueError` for a time that clocks skip when they are put forward.
     """
-    # Not through `astimezone`, which cannot pass the first and the last day of the calendar.
+    # `astimezone` fails near the first and the last day of the calendar.
     offset = naive.replace(tzinfo=zone, fold=0).utcoffset() or timedelta()
     instant = microseconds_of(naive.replace(tzinfo=UTC)) - offset // timedelta(microseconds=1)
     if EARLIEST <= instant <= LATEST:
@@ -93,7 +93,7 @@ def local_time(naive: datetime, zone: ZoneInfo) -> int:
 
 
 def format_time(microseconds: int) -> str:
-    """The instant as RFC 3339 text in UTC, with no more digits of a second than it needs."""
+    """The instant as RFC 3339 text in UTC, without superfluous digits."""
     if not EARLIEST <= microseconds <= LATEST:
         raise ValueError(
             f"{microseconds} microseconds since 1970 lie outside the years 1 to 9999 of UTC"
@@ -107,7 +107,7 @@ def _quoted(text: str) -> str:
 
 
 def _hint(text: str) -> str:
-    """What to change, for the near misses that people write most."""
+    """The advice for the most frequent near misses."""
     if _has_shape(f"{text}Z"):
         return f": the offset is missing, write `{text}Z` if it is UTC, or name a time zone"
     if (near := _of_near(text)) and _has_shape(near) and near != text:
@@ -124,7 +124,7 @@ def _hint(text: str) -> str:
 
 
 def _of_near(text: str) -> str | None:
-    """RFC 3339 text of what only other standards call a time; in UTC unless it has an offset."""
+    """The RFC 3339 text of a time in the form of another standard; in UTC without an offset."""
     found = _is_nearly(text)
     if found is None:
         return None

@@ -1,9 +1,8 @@
-"""Event types: what attributes an event carries, and which type stands under which.
+"""Event types: their attributes and their inheritance.
 
-In come declarations; out goes a `TypeSystem` that answers three questions: is this type a subtype
-of that one, which are below it, and which attributes does it have. It knows nothing of text or
-positions (mistakes in a declaration are found and placed by `ensue.lang`), nor of values (whether
-one fits its attribute is asked in `conformance`).
+In come declarations; out goes a `TypeSystem` with three queries: whether a type is a subtype of
+another, the types below a type, and its attributes. Mistakes in declarations are reported by
+`ensue.lang`; whether a value fits its attribute is checked in `conformance`.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class ValueType:
 
     @property
     def kind(self) -> str:
-        """`integer`, `real`, `boolean`, `string`, `timestamp` or `sequence`: what CESQL sees."""
+        """The kind in CESQL: `integer`, `real`, `boolean`, `string`, `timestamp` or `sequence`."""
         if self.name in INTEGER_RANGES:
             return "integer"
         if self.name in REALS:
@@ -77,7 +76,7 @@ class TypeSystem:
     """The declared types of a library. Parents must exist and must not form a circle."""
 
     types: Mapping[str, EventType] = field(default_factory=dict)
-    # Every event that is read asks for the attributes of its type; they are worked out once.
+    # A cache, since the attributes are needed for every event that is read.
     _attributes: dict[str, Mapping[str, ValueType]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -101,12 +100,12 @@ class TypeSystem:
             current = declared.parent if declared else None
 
     def is_subtype(self, name: str, of: str) -> bool:
-        """Every type is a subtype of itself. A type that is not declared has no relatives."""
+        """Every type is a subtype of itself, an undeclared type of itself only."""
         below = self._ranges.get(of, range(0))
         return name == of or self._ranges.get(name, range(-1, 0)).start in below
 
     def subtypes(self, of: str) -> tuple[str, ...]:
-        """`of` and everything below it, in order of declaration."""
+        """`of` and all types below it, in order of declaration."""
         below = self._ranges.get(of, range(0))
         places = sorted(self._walk[below.start : below.stop])
         return tuple(self._names[place] for place in places)
@@ -117,7 +116,7 @@ class TypeSystem:
 
     @cached_property
     def _walk(self) -> list[int]:
-        """The types from parents to children, each by its place among the declarations."""
+        """The types in preorder, each by its place among the declarations."""
         places = {name: place for place, name in enumerate(self.types)}
         children: dict[str | None, list[int]] = {}
         for each in self.types.values():
@@ -133,8 +132,7 @@ class TypeSystem:
 
     @cached_property
     def _ranges(self) -> dict[str, range]:
-        """Where in the walk each type and all below it stand: a type is below another if it stands
-        in its range, however many levels lie between them."""
+        """The range of each type and all types below it in the preorder."""
         names = self._names
         sizes = [1] * len(names)
         places = {name: place for place, name in enumerate(names)}

@@ -3,12 +3,12 @@
     text ──parser──▶ LibraryTree ──checker──▶ CheckedLibrary
               builder ──▲   └──printer──▶ text
 
-`source` and `diagnostics` say where a mistake is and what to do about it, `syntax` is what was
-written, `expressions` is CESQL, `checked` is what the later rooms work from. Nothing is run here:
-what a library means over events is told by `ensue.engine`.
+`source` and `diagnostics` say where a mistake is and what to do about it. `syntax` is the tree of
+a library, `expressions` is CESQL, `matching` an index over many predicates, and `checked` the
+library that all other rooms work from. Nothing is run here: `ensue.engine` runs libraries.
 
-Only what is light is loaded with this room; the parser comes with `ensue.lang.parsing.parser`, the
-checks with `ensue.lang.checker`.
+Importing this room is quick; the parser is loaded with `ensue.lang.parsing.parser`, the checks with
+`ensue.lang.checker`.
 """
 
 from ensue.lang.diagnostics import Diagnostic, Diagnostics

@@ -1,4 +1,4 @@
-"""A library in which every name is known and every type fits: what the later rooms work from."""
+"""A checked library, in which every name is known and every type fits: all other rooms use it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ensue.lang.syntax import Correlation, LibraryTree
 
 @dataclass(frozen=True)
 class CheckedLibrary:
-    """`feeds` has for each correlation the readers of its outputs; it has no circles.
+    """A library without errors; with an ontology, its concept terms are bound to it.
 
-    `tree` is the library as it was written. In `types` and `correlations` a type goes by the name
-    that its events carry, which is another one where the declaration says so (`wire_names`).
-    The concept terms of its predicates are bound to the ontology, where there is one.
+    `tree` is the library as it was written. In `types` and `correlations` a type has the name that
+    its events carry, which a declaration may set (`wire_names`). `feeds` has for each correlation
+    the correlations that read its outputs, without circles.
     """
 
     tree: LibraryTree

@@ -1,9 +1,8 @@
 """From a syntax tree to a library that can run: every name is known and every type fits.
 
-In comes what was written, from text or from the builder; out goes a `CheckedLibrary`, or nothing
-if there is an error. All mistakes are reported at once, each at the name that is wrong. What text
-is no library at all is refused before, by `ensue.lang.parsing.parser`; the single checks are in
-`ensue.lang.checking`, whose opening says which is where.
+In comes a tree, from text or from the builder; out goes a `CheckedLibrary`, or None if there is an
+error. All mistakes are reported at once, each at the name that is wrong. Text that is no library is
+refused earlier, by `ensue.lang.parsing.parser`. The single checks are in `ensue.lang.checking`.
 """
 
 from __future__ import annotations

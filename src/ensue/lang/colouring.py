@@ -248,7 +248,7 @@ class CaseLexer(RegexLexer):
 
 
 class BothGrounds(Style):
-    """Colours of middling lightness, which can be read on a light and on a dark ground."""
+    """Colours of medium lightness, legible on a light and on a dark background."""
 
     styles: ClassVar = {
         Comment: "italic #808080",
@@ -266,6 +266,6 @@ class BothGrounds(Style):
 
 
 def as_html(text: str) -> str:
-    """Library text with colours of its own, for a notebook."""
+    """Library text as HTML with inline colours, for a notebook."""
     formatter = HtmlFormatter(style=BothGrounds, noclasses=True, nobackground=True)
     return str(highlight(text, LibraryLexer(), formatter))

@@ -1,8 +1,8 @@
-"""What is wrong with a library: where, what, and what to do about it.
+"""Diagnostics: what is wrong with a library, where, and what to do about it.
 
 Every stage of `ensue.lang` reports into a `Diagnostics` and goes on, so that a user sees all
-mistakes at once. A diagnostic holds its facts (file, line, column, the line itself) as plain
-values: it needs no source to be shown and survives pickling.
+mistakes at once. A diagnostic has its facts (file, line, column, the line itself) as plain values:
+it can be shown without the source, and pickled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Severity = Literal["error", "warning"]
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding. `code` is a stable, short name such as `unknown-port`."""
+    """One finding. `code` is a short and stable name such as `unknown-port`."""
 
     severity: Severity
     code: str
@@ -33,7 +33,7 @@ class Diagnostic:
     hint: str | None = None
 
     def __str__(self) -> str:
-        # A caret line must keep the tabs of the line above it, or it points elsewhere.
+        # The line with the caret keeps the tabs of the line above, or it would point elsewhere.
         shown, column = _window(self.text, self.column - 1)
         margin = "".join(c if c == "\t" else " " for c in shown[:column])
         marks = "^" * max(1, min(self.width, len(shown) - column))
@@ -49,11 +49,11 @@ class Diagnostic:
 
 
 LONGEST_LINE = 300
-"""A line that is longer is shown around the place that a finding is about, not whole."""
+"""Of a longer line, only the part around the place of a finding is shown."""
 
 
 def _window(line: str, column: int) -> tuple[str, int]:
-    """The stretch of a long line around a column, and where the column stands in it."""
+    """The part of a long line around a column, and the place of the column in it."""
     if len(line) <= LONGEST_LINE:
         return line, column
     start = max(0, min(column - LONGEST_LINE // 2, len(line) - LONGEST_LINE))
@@ -63,7 +63,7 @@ def _window(line: str, column: int) -> tuple[str, int]:
 
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Controls of terminals and of direction, which must not turn the text of a finding."""
+"""Control characters of terminals and of text direction, which must not be shown."""
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Diagnostics:
         place = self.source.position(span.start)
         width = max(1, span.end - span.start)
         text = self.source.line_at(span.start)
-        # Thousands of findings may share a line that is very long: it is looked at once.
+        # Thousands of findings may share a very long line, which is cleaned once.
         shown = self._shown.get(text)
         if shown is None:
             shown = self._shown[text] = _CONTROLS.sub("\ufffd", text)
@@ -97,7 +97,7 @@ class Diagnostics:
         return any(each.severity == "error" for each in self.found)
 
     def in_order(self) -> tuple[Diagnostic, ...]:
-        """What was found, file by file and from top to bottom."""
+        """The findings by file and from top to bottom."""
         files = [name for name, _ in self.source.files]
         return tuple(sorted(self.found, key=lambda d: (files.index(d.file), d.line, d.column)))
 
@@ -113,14 +113,14 @@ def close_match(name: str, known: Iterable[str]) -> str | None:
     if len(name) > _LONGEST_COMPARED:
         return next(iter(by_case), None)
     if len(candidates) > _MOST_COMPARED:
-        # A comparison takes microseconds, and a text may have thousands of names that are unknown.
+        # A comparison takes microseconds, and a text may have thousands of unknown names.
         first = name[:1].lower()
         candidates = [each for each in candidates if each[:1].lower() == first][:_MOST_COMPARED]
     return next(iter(by_case or get_close_matches(name, candidates, n=1, cutoff=0.7)), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint: the close match, else what there is to choose from."""
+    """A hint with the close match, or else with the known names."""
     names = sorted(set(known))
     match = close_match(name, names)
     if match:

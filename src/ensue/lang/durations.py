@@ -17,13 +17,13 @@ MICROSECONDS = {
 # A million days: any sum of such a duration and a time stays far inside 64 bits.
 LONGEST_DURATION = 1_000_000 * MICROSECONDS["d"]
 DURATION_RANGE = "a duration is from 0.001 ms to 1000000 d, in steps of 0.001 ms"
-# Longer numbers are out of every range; Python takes ever longer to read them, or refuses.
+# Longer numbers are out of range in any case, and Python is slow to read them or refuses.
 _MOST_DIGITS = 25
 _TEXT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 def parse_duration(text: str) -> Duration:
-    """Raises ValueError, with a message for a person, for what is no duration."""
+    """The duration of a text. Raises ValueError, with a message for users, if it is none."""
     found = _TEXT.fullmatch(text)
     if not found or found[2] not in MICROSECONDS:
         units = ", ".join(f"`{unit}`" for unit in MICROSECONDS)
@@ -43,7 +43,7 @@ def parse_duration(text: str) -> Duration:
 
 
 def exact_microseconds(written: str) -> int:
-    """The microseconds of a duration that has the shape of one; ValueError if out of range."""
+    """The microseconds of a well-formed duration. Raises ValueError if it is out of range."""
     number = written.rstrip("dhminsu \t\r\n\f\v")
     unit = written[len(number) :].strip()
     if len(number) > _MOST_DIGITS:
@@ -59,7 +59,7 @@ def exact_microseconds(written: str) -> int:
 
 
 def print_duration(duration: Duration) -> str:
-    """In the largest unit in which it is a whole number; below a millisecond as decimals of it."""
+    """In the largest unit in which it is a whole number; otherwise in decimals of milliseconds."""
     for unit, size in sorted(MICROSECONDS.items(), key=lambda each: -each[1]):
         if duration.microseconds % size == 0:
             return f"{duration.microseconds // size} {unit}"

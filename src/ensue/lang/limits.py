@@ -1,8 +1,8 @@
-"""How large a library may be: every limit by its name, its value, and what it bounds.
+"""The limits of a library, each with its name, its value, and what it bounds.
 
-The parser and the reader of files (`ensue.lang.parsing`) ask here before they do work that a text
-of a few bytes could make endless. What a limit refuses is an ordinary diagnostic that carries what
-was given and what is allowed; its code is `limit-` and the name of the limit.
+The parser and the reader of files (`ensue.lang.parsing`) check them before work that a text of a
+few bytes could make endless. A text past a limit draws a diagnostic with what was given and what is
+allowed; its code is `limit-` and the name of the limit.
 """
 
 from __future__ import annotations

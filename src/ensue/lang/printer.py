@@ -1,9 +1,9 @@
-"""A syntax tree as library text again, so that reading the text gives the same tree.
+"""The printer of syntax trees: library text that is read as the same tree.
 
-In comes a tree or any node of one, out goes its text in one canonical layout: four spaces a level,
-a clause a line, a case a line. Brackets stand only where the tree differs without them. Comments
-and the layout of the original are not in the tree and are not kept. Predicates and values are
-printed by `ensue.lang.expressions.text.printing`.
+In comes a tree or any node of one; out goes its text in one canonical layout: four spaces a level,
+a clause a line, a case a line. Brackets are printed only where the tree would differ without them.
+Comments and the original layout are not in the tree and are lost. Predicates and values are printed
+by `ensue.lang.expressions.text.printing`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OR, _AND, _NOT = range(3)
 
 
 def print_library(tree: syntax.LibraryTree) -> str:
-    """The whole library. Event types that follow each other stand together."""
+    """The whole library. There is no blank line between consecutive event types."""
     lines: list[str] = []
     before: syntax.Definition | None = None
     for each in tree.definitions:
@@ -170,7 +170,7 @@ def _filter(node: syntax.Filter, at_least: int) -> str:
 
 def _print_cases(cases: Sequence[syntax.Case]) -> Iterable[str]:
     conditions = [f"case {print_labels(each.condition)}:" for each in cases]
-    # A long condition stands out by itself; the others line up.
+    # A long condition sticks out; the others are aligned.
     column = max((len(each) for each in conditions if len(each) <= 40), default=0)
     for case, condition in zip(cases, conditions, strict=True):
         statements = " ".join(f"{print_statement(each)};" for each in case.statements)
@@ -249,7 +249,7 @@ _Block = syntax.Group | syntax.Fail | syntax.Round | syntax.Push
 
 
 def _opening(node: _Block) -> str:
-    """What stands before the bracket."""
+    """The text before the bracket."""
     match node:
         case syntax.Group(kind):
             return kind
@@ -266,7 +266,7 @@ def _parts(node: _Block) -> tuple[syntax.Ecl, ...]:
 
 
 def _lay_out(node: syntax.Ecl, level: int) -> str:
-    """An ECL expression over as many lines as it needs; `level` is how far it stands in."""
+    """An ECL expression over as many lines as it needs, indented by `level`."""
     on_one_line = print_ecl(node)
     fits = len(_INDENT) * level + len(on_one_line) <= _WIDTH
     if isinstance(node, syntax.Modes):

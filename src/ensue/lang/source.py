@@ -1,7 +1,7 @@
-"""A library's text and places in it.
+"""The text of a library, and places in it.
 
-A library may be spread over several files. They are joined into one text, so that a place is one
-number wherever it is; `Source` knows which file, line and column that number stands for.
+The files of a library are joined into one text, so that a place in any file is one offset; `Source`
+knows the file, line and column of an offset.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a source, as offsets into its text."""
+    """A part of a source, from the offset `start` up to `end`."""
 
     start: int
     end: int
 
 
 NOWHERE = Span(0, 0)
-"""The place of a node that no text was read for."""
+"""The place of a node that was not read from text."""
 
 
 class Position(NamedTuple):
-    """A place as a person names it; line and column count from 1."""
+    """A place for messages; line and column count from 1."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The texts of a library's files, in order. Strings get a name made up for messages."""
+    """The names and texts of a library's files, in order. A string has a made-up name."""
 
     files: tuple[tuple[str, str], ...]
 
@@ -69,7 +69,7 @@ class Source:
         )
 
     def line_at(self, offset: int) -> str:
-        """The text of the line that holds an offset, without its end."""
+        """The line that contains an offset, without its line end."""
         number = bisect_right(self._line_starts, offset) - 1
         line = self._lines.get(number)
         if line is None:
@@ -81,5 +81,5 @@ class Source:
 
     @cached_property
     def _lines(self) -> dict[int, str]:
-        """Lines that were asked for: thousands of findings may stand in one that is very long."""
+        """A cache of lines: thousands of findings may stand in one very long line."""
         return {}

@@ -1,9 +1,9 @@
-"""The syntax tree of a library: what was written, and nothing derived from it.
+"""The syntax tree of a library, without anything derived from it.
 
-Every node is immutable, compares by meaning (its place in the text is left aside), and prints as
-library text through `ensue.lang.printer`. Chains are flat: `a ; b ; c` is one `Then` of three
-parts, for the combinators are associative and a rule may have thousands of them. What a node
-means is told where it is run: `ensue.engine.reference` for the definitions.
+Every node is immutable and compares by its content, without its place in the text; `printer` makes
+text of it. Chains are flat: `a ; b ; c` is one `Then` of three parts, since the combinators are
+associative and a rule may have thousands of parts. The meaning of nodes is defined by
+`ensue.engine.reference`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ Key = CommonKey | PortKeys
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
-    """What stands between the ports (or the filter) and the body."""
+    """The clauses between the ports (or the filter) and the body."""
 
     within: Duration | None = None
     by: tuple[Key, ...] = ()
@@ -125,7 +125,7 @@ class Clauses:
 
 @dataclass(frozen=True, slots=True)
 class PortRef:
-    """A port, where an expression waits for one of its events (in filters and in ECL)."""
+    """A port in a filter or in ECL, where an expression waits for one of its events."""
 
     name: str
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -142,7 +142,7 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """`x + y + ...`: all of them, in any order."""
+    """`x + y + ...`: all parts, in any order."""
 
     parts: tuple[Filter, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -150,7 +150,7 @@ class Both:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """`x | y | ...`: one of them."""
+    """`x | y | ...`: one of the parts."""
 
     parts: tuple[Filter, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -158,7 +158,7 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Then:
-    """`x ; y ; ...`: one after the other."""
+    """`x ; y ; ...`: all parts, one after the other."""
 
     parts: tuple[Filter, ...]
     span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -385,7 +385,7 @@ Definition = EventTypeDeclaration | FilterCorrelation | EclCorrelation
 
 @dataclass(frozen=True, slots=True)
 class LibraryTree:
-    """A whole library, its definitions in the order in which they stand."""
+    """A whole library: its definitions in their order."""
 
     definitions: tuple[Definition, ...] = ()
 

@@ -1,12 +1,13 @@
-"""Takes a machine without a window through a moment, with sets of states as the bits of integers.
+"""The step of a machine without a window, with sets of states as bits of integers.
 
-In comes a machine and a set of active states (bit i: state i); out come the states after one pass,
-and what was done in it, as `ensue.machine.stepping` says it. Without a window it does not matter
-when a state was set, so a set of states is one integer, and an enabling set is looked at with one
-operation, however many states it has. Machines with a window are left to the `Stepper`.
+In come a machine and a set of active states (bit i: state i); out come the active states after one
+pass and its effects, as in `ensue.machine.stepping`. Without a window it does not matter when a
+state was set: a set of states is one integer, and one operation tests an enabling set, however many
+states it has. Machines with a window are left to the `Stepper`.
 
-What waits for its turn is an integer, too (bit i: transition i), the first in order its lowest bit.
-A transition waits only if its *pivot* is active: the enabling set that is most rarely so.
+The transitions that wait for their turn are an integer, too (bit i: transition i); the lowest bit
+is next. A transition waits only if its *pivot* is active: the enabling set that is active most
+rarely.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from ensue.machine.model import Bind, Emit, Fire, Machine, State, Timer, Transit
 from ensue.machine.stepping import Fired, pivot_of
 
 FEW_READERS = 4
-"""Up to how many transitions of an atom are looked at one by one, not by the active states."""
+"""Up to so many transitions of an atom are tested one by one, without their index by states."""
 
 FIRINGS_REMEMBERED = 4096
-"""How many ways in which branches have fired are remembered."""
+"""The size of the cache of firings, by branch and active states."""
 
 
 class BitTaken(NamedTuple):
-    """The result of a pass: the active states, the places that are bound, and other effects."""
+    """The result of a pass: active states, bound places, other effects, and timeouts started."""
 
     active: int
     binds: tuple[int, ...]
@@ -35,7 +36,11 @@ class BitTaken(NamedTuple):
 
 
 class _Masks(NamedTuple):
-    """A transition: every state of `every` must be active, and one of each of `some`."""
+    """A transition as bits: all states of `every` must be active, and one of each set in `some`.
+
+    `reads` tells an input transition from an internal one; `kept` are the states that it does not
+    clear.
+    """
 
     reads: bool
     every: int
@@ -49,7 +54,10 @@ class _Masks(NamedTuple):
 
 
 class _Readers(NamedTuple):
-    """The transitions of one atom, all of them and by the states of their pivots."""
+    """The transitions of one atom: all `numbers`, and `by_state` those with a state in the pivot.
+
+    `pivots` has the states of all pivots; `free` are transitions without enabling sets.
+    """
 
     numbers: tuple[int, ...]
     pivots: int
@@ -58,7 +66,7 @@ class _Readers(NamedTuple):
 
 
 class BitStepper:
-    """One machine, ready to be stepped. It holds no state of a run: that is the caller's."""
+    """The step of one machine on bits. Callers hold the state of a run."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -123,7 +131,7 @@ class BitStepper:
     # --- a moment -------------------------------------------------------------------------------
 
     def readers(self, active: int, atoms: int) -> int:
-        """The transitions that an event enables. Events with equal readers have equal passes."""
+        """The input transitions that an event enables. Equal readers make equal passes."""
         found = 0
         while atoms:
             low = atoms & -atoms
@@ -215,7 +223,7 @@ def numbers_in(bits: int) -> Iterator[int]:
 
 
 def _has_each(active: int, sets: tuple[int, ...]) -> bool:
-    for states in sets:  # noqa: SIM110 - a generator would take longer than what it is asked
+    for states in sets:  # noqa: SIM110 - a generator would take longer than the tests
         if not active & states:
             return False
     return True

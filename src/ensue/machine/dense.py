@@ -1,8 +1,8 @@
-"""Dense tables: every state that a machine can get to, over a fixed set of inputs, as numbers.
+"""Dense tables: every state that a machine can reach over a fixed set of inputs, numbered.
 
-A lazy table (`determinise`) has only what a stream has asked for. Where the inputs are few and
-known, and the states within a budget, the whole table can be written down: one row a state, one
-column an input. `ensue.machine.passes.minimising` makes it as small as it can be.
+A lazy table (`determinise`) has only the moves that a stream has asked for. Where the inputs are
+few and known, and the states within a budget, the whole table can be made: a row for each state, a
+column for each input. `ensue.machine.passes.minimising` makes it as small as possible.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class DenseMove:
 
 @dataclass(frozen=True)
 class DenseTable:
-    """`watched` holds, for each state, those active states that an engine asks about."""
+    """`rows` has a move for each state and input, `watched` the marks of labels in each state."""
 
     first: int
     inputs: tuple[Input, ...]
@@ -38,16 +38,16 @@ class DenseTable:
 
 
 def dense_table(
-    machine: Machine, letters: Iterable[frozenset[int]], budget: int = MachineLimits().table_states
+    machine: Machine, symbols: Iterable[frozenset[int]], budget: int = MachineLimits().table_states
 ) -> DenseTable | None:
     """The whole table over events with these sets of atoms, or None past the budget.
 
-    A machine with timeouts has none: which of them are due together is no fixed set of inputs.
-    Changes of labels are inputs like events.
+    Changes of labels are inputs like events. A machine with timeouts has no dense table: the sets
+    of timeouts that are due together are no fixed set of inputs.
     """
     if any(isinstance(each.input, Timer) for each in machine.transitions):
         return None
-    inputs: list[Input] = [("atoms", letter) for letter in dict.fromkeys(letters)]
+    inputs: list[Input] = [("atoms", symbol) for symbol in dict.fromkeys(symbols)]
     if machine.switches:
         inputs.append(("atoms", frozenset()))
     inputs += [(switch.kind, switch.label) for switch in machine.switches]

@@ -1,9 +1,9 @@
-"""Tables, made as they are needed: each set of active states becomes one state of a table.
+"""Lazy tables of machines: each set of active states that a stream visits is a state of the table.
 
-In comes a machine without a window; out come moves, remembered by what was taken. Thirty
-accumulated ports have 2^30 sets of states, but a stream visits few of them: only those are made,
-and no more than a budget of states, of moves, and of active states in all. Past it the machine is
-stepped directly: slower, and always possible.
+In come a machine without a window and its inputs, one by one; out come moves, which are kept.
+Thirty accumulated ports have 2^30 sets of states, but a stream visits few of them: only those are
+made, within a budget of states, of moves, and of active states in all. Past the budget the machine
+is stepped for each input, which is slower and always possible.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ensue.machine.stepping import NOW, Fired, PassResult, Stepper
 
 @dataclass(eq=False, slots=True)
 class TableState:
-    """A set of active states; the moves that are known from it."""
+    """A set of active states, and the moves from it that are known."""
 
     active: frozenset[State]
     moves: dict[Input, MachineMove] = field(default_factory=dict)
@@ -36,10 +36,11 @@ Input = tuple[str, frozenset[int]] | tuple[str, str]
 """`("atoms", ...)` an event, `("due", ...)` a tick, `("abort", label)` and `("revive", label)`."""
 
 SETTLE: Input = ("atoms", frozenset())
+"""No event: only internal transitions are taken."""
 
 
 class MachineTable:
-    """A machine as a table that grows with what it is asked. Shared by all runs of the machine."""
+    """The table of a machine, filled when it is asked. All runs of the machine share it."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class MachineTable:
         move = MachineMove(
             self._state(frozenset(active)), tuple(taken.effects), tuple(taken.started)
         )
-        # A move is worth keeping only from a state that can be come to again.
+        # Past the budget a state is not kept and never found again: neither are its moves.
         if self._moves_left > 0 and self._states.get(state.active) is state:
             self._moves_left -= 1
             state.moves[given] = move

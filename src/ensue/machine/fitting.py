@@ -1,10 +1,10 @@
-"""Whether a machine that was read from a file is one of the correlation beside it.
+"""Checks that a machine read from tables may belong to its correlation.
 
-In comes a machine whose numbers name something (`records`) and the correlation that it is said to
-run; nothing comes out. A machine that an engine could trip over, or run for ever, is a `ValueError`
-that says what does not fit. What is asked is true of every machine that was ever built, however it
-was optimised; that a machine means just what its text says is not asked, for that would be to build
-it again.
+In come a machine whose numbers have been checked (`records`) and the correlation that it is said to
+run. A machine on which an engine could fail, or that it would run for ever, is a `ValueError` that
+says what does not fit. Every machine that Ensue builds passes, however it was optimised. Whether
+the machine means exactly what the text says is not checked: for that it would have to be built
+again.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from ensue.machine.model import (
 
 
 def check_form(form: str, machine: Machine | None, correlation: Correlation) -> None:
-    """Whether a correlation can be run in a form. Raises `ValueError` if it cannot."""
+    """Raises `ValueError` if a correlation cannot run in a form."""
     has_window = correlation.clauses.within is not None
     is_filter = isinstance(correlation, FilterCorrelation)
     possible = {"linear" if has_window else "table"}
     if isinstance(correlation, FilterCorrelation):
-        # Whatever a filter is, it can be run from remembered events.
+        # Every filter can run from remembered events.
         possible = {"memory"} if needs_memory(correlation) else possible | {"memory"}
     if form not in possible or (form != "memory" and machine is None):
         kind = "filter" if is_filter else "expression"
@@ -48,7 +48,7 @@ def check_form(form: str, machine: Machine | None, correlation: Correlation) -> 
 
 
 def check_fit(machine: Machine, correlation: Correlation) -> None:
-    """Whether a machine may be one of a correlation. Raises `ValueError` if it cannot."""
+    """Raises `ValueError` if a machine cannot be one of a correlation."""
     within = correlation.clauses.within
     ports = {port.name for port in correlation.ports}
     for atom in machine.atoms:
@@ -90,11 +90,11 @@ def _check_filter(machine: Machine, correlation: FilterCorrelation) -> None:
 
 
 def _check_places(machine: Machine, correlation: FilterCorrelation) -> None:
-    """A place counts as bound in states that only reading an event of its port into it sets."""
+    """Refuses a place whose state is set by anything but an event that is bound in it."""
     bound = [each for branch in machine.branches for each in branch.places]
     if len({place for place, _, _ in bound}) != len(bound):
         _refuse(correlation, "has a place twice")
-    # Each has a state of its own, so this is no less than what was built.
+    # Each place that is built has a state of its own: there are no more places than states.
     if not all(0 <= place < len(machine.names) for place, _, _ in bound):
         _refuse(correlation, "has a place with a number that none can have")
     by_state: dict[State, list[tuple[int, str]]] = {}
@@ -118,7 +118,7 @@ def _check_places(machine: Machine, correlation: FilterCorrelation) -> None:
 
 
 def _check_firing(machine: Machine, correlation: FilterCorrelation) -> None:
-    """A branch that has fired needs an event before it can fire again, whatever is changed."""
+    """Refuses a branch that could fire again without an event, by changes of labels alone."""
     internal = [each for each in machine.transitions if each.input is None]
     followed = frozenset[State]().union(*(each.target for each in internal))
     switched = frozenset[State]().union(*(each.target for each in machine.switches))
@@ -138,7 +138,7 @@ def _check_firing(machine: Machine, correlation: FilterCorrelation) -> None:
 
 
 def _followed(active: frozenset[State], internal: list[Transition]) -> frozenset[State]:
-    """All that internal transitions can set from these states."""
+    """The active states, and all states that internal transitions can set from them."""
     while True:
         new = [each.target for each in internal if _is_enabled(each, active)]
         more = active.union(*new)

@@ -1,9 +1,9 @@
-"""How large a machine and its table may be: every limit by its name, its value, and what it bounds.
+"""Limits of machines and their tables, by name.
 
-The limits of a text (`nesting`, `ports`, `repetition` and others) are in `ensue.lang.limits`, and
-are checked when it is read. Here are the limits that only show when a machine is built. `states`
-refuses a machine; the limits of a table refuse nothing: past them a table grows no more, and the
-machine is stepped.
+The limits of a text (`nesting`, `ports`, `repetition` and others) are in `ensue.lang.limits` and
+are checked when it is read. The limits here are checked when a machine is built or runs. A machine
+with more than `states` is refused. Past a limit of its table nothing is refused: the table grows no
+more, and the machine is stepped.
 """
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
 """Correlation machines: sets of active states, and transitions in an order of priority.
 
 A transition is enabled when each of its enabling sets has an active state. It clears states, sets
-states and may have an effect (an output, a binding). An *input* transition waits for an atom (what
-an event can be: a port that it matches, a predicate that holds, any event at all) or for a timeout
-that is due; an *internal* one waits for nothing.
+states and may have an effect (an output, a binding, the firing of a branch). An *input* transition
+waits for an atom (a port that an event matches, a predicate that holds, or any event) or for a
+timeout that is due; an *internal* transition waits for nothing.
 
 An event is taken in **one pass** over the transitions in their order. That is the paper's "internal
-transitions run to rest", made explicit: modules are built from the inside out, so what is inside
-stands before what is around it, and success stands before failure. An input transition needs states
-that were there when the event came: what is set during a pass reads the next event, not this one.
+transitions run to rest", made explicit: machines are built from the inside out, so that the
+transitions of a part stand before those of the expression around it, and success before failure. An
+input transition looks at the states that were active when the event came: a state that is set
+during a pass reads the next event, not this one.
 
-Machines of filters keep a second thing about a state: its *start*, the time of the earliest event
-that a match ending here has to use. An enabling set has the latest start of its active states, a
-transition the earliest of its enabling sets: for `|` and `+` that is the algebra of windows. A
-machine without a window leaves starts aside, and is then a finite transducer.
+With a window each active state also has a *start*: the time of the earliest event that a match
+ending in this state has to use. The start of an enabling set is the latest start of its active
+states, the start of a transition is the earliest of its enabling sets; for `|` and `+` that is the
+algebra of windows. A machine without a window needs no starts and is a finite transducer.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class Fire:
 
 @dataclass(frozen=True, slots=True)
 class Bind:
-    """Note the event in a place of a port; with `first`, only if the place has none."""
+    """Bind the event in a place of a port; with `first`, only if the place holds none."""
 
     place: int
     first: bool = False
@@ -111,20 +112,21 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch of a filter: its label states, and where its ports' places are.
+    """A branch of a filter: the states of its labels, and the places of its ports.
 
-    `root` says that it is complete; it is -1 where only the firing transition says that.
+    `root` is the state in which the branch is complete. It is -1 where a pass has removed that
+    state, and only the firing transition shows that the branch is complete.
     """
 
     root: State
     labels: tuple[tuple[str, State], ...]
     places: tuple[tuple[int, str, State], ...]
-    """(place, port, the state that says the place is bound)"""
+    """(place, port, the state in which the place is bound)"""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One correlation. `names` says what each state stands for; transitions come by priority."""
+    """The machine of one correlation, with a name for each state; transitions are in order."""
 
     names: tuple[str, ...]
     initial: frozenset[State]
@@ -134,7 +136,7 @@ class Machine:
     switches: tuple[Switch, ...] = ()
     window: int | None = None
     constant: frozenset[State] = field(default_factory=frozenset)
-    """States whose start is always the present: the origin of a match, and the marks of labels."""
+    """The states whose start is always the present: the origin of matches, the marks of labels."""
 
     @cached_property
     def port_of_place(self) -> Mapping[int, str]:

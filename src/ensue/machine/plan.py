@@ -6,23 +6,21 @@ In comes a checked correlation; out goes a `Plan`. Three forms are possible:
   it; past the limits of the table the same machine is stepped.
 - **linear**: with a window the states of a machine carry times, and it is stepped. The cost of an
   event is at most linear in the size of the expression.
-- **memory**: some filters need their earlier events back. They run from remembered events.
+- **memory**: some filters need their earlier events back, and run from remembered events.
 """
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from ensue.errors import LimitError
-from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import relates_events
+from ensue.lang.garbage_collection import collection_paused
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.building.from_ecl import machine_of_ecl
-from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter, needs_memory
+from ensue.machine.building.from_filter import machine_of_filter
+from ensue.machine.building.labels import left_label_aborted, needs_memory
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Machine
 from ensue.machine.passes import optimise
@@ -32,10 +30,11 @@ Form = Literal["table", "linear", "memory"]
 
 @dataclass(frozen=True)
 class Plan:
-    """`built` is the machine as it was constructed, `machine` what the passes have left of it.
+    """The form of a correlation, the reason for it, and its machine.
 
-    Both are None for a correlation that no machine can say; where only its bindings need memory,
-    the machine is there, and right in all but those.
+    `built` is the machine before the passes, `machine` the machine after them. Both are None for a
+    correlation that no machine can express. Where only bindings need memory there is a machine,
+    which is right but for the bindings.
     """
 
     correlation: Correlation
@@ -67,25 +66,11 @@ class Plan:
 
 def plan(
     correlation: Correlation,
-    types: TypeSystem | None = None,  # noqa: ARG001 - the forms do not depend on types
     limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
 ) -> Plan:
     """The form and the machine of a correlation. Raises `LimitError` if it is too large."""
-    with _without_collecting():
+    with collection_paused():
         return _plan(correlation, limits)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Machines are made of very many parts, and none refers back to what holds it: the collector
-    would look through all of them again and again, and find nothing."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _plan(correlation: Correlation, limits: MachineLimits) -> Plan:

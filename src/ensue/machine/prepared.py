@@ -1,9 +1,9 @@
-"""A library that brings its machines along: planned once, and run anywhere without planning again.
+"""A library that carries its machines: planned once, and run anywhere without planning again.
 
-In comes a library with a plan for each of its correlations, as tables hold them (`tables.load`) or
-as they were just made (`prepare`). Engines ask `plan_in` wherever they need a machine: it gives the
-plan that came along, if it is for just this correlation, and makes one otherwise. A rule that has
-been changed since is therefore planned anew, and never runs on the machine of another text.
+In come a library and the plans of its correlations, as tables hold them (`tables.load`). Engines
+call `plan_in` wherever they need a machine: it returns the carried plan if that is a plan of just
+this correlation, and makes a plan otherwise. A rule that has been changed since is therefore
+planned anew, and never runs on the machine of another text.
 """
 
 from __future__ import annotations
@@ -19,17 +19,9 @@ from ensue.machine.plan import Plan, plan
 
 @dataclass(frozen=True)
 class PreparedLibrary(CheckedLibrary):
-    """`plans` are by the names of correlations; what has none is planned when it is run."""
+    """`plans` are by the names of correlations; a correlation without one is planned on demand."""
 
     plans: Mapping[str, Plan] = field(default_factory=dict)
-
-
-def prepare(
-    library: CheckedLibrary, limits: MachineLimits = DEFAULT_MACHINE_LIMITS
-) -> PreparedLibrary:
-    """The library with a plan for each correlation. Raises `LimitError` if one is too large."""
-    plans = {each.name: plan_in(library, each, limits) for each in library.correlations}
-    return with_plans(library, plans)
 
 
 def with_plans(library: CheckedLibrary, plans: Mapping[str, Plan]) -> PreparedLibrary:
@@ -43,12 +35,13 @@ def plan_in(
     correlation: Correlation,
     limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
 ) -> Plan:
-    """The plan that a library brings for a correlation, or a new one."""
+    """The plan that a library carries for a correlation, or a new one."""
     known = brought_plan(library, correlation)
-    return known if known is not None else plan(correlation, library.types, limits)
+    return known if known is not None else plan(correlation, limits)
 
 
 def brought_plan(library: CheckedLibrary, correlation: Correlation) -> Plan | None:
+    """The plan that a library carries for a correlation, if it carries one."""
     if not isinstance(library, PreparedLibrary):
         return None
     known = library.plans.get(correlation.name)

@@ -1,18 +1,18 @@
-"""The one saved form of machines, and the records of tables (`ensue.machine.tables`) around them.
+"""The saved form of machines, and the records of tables (`ensue.machine.tables`) around them.
 
 Each record is an array in MessagePack: its fields in the order below; a record that is one of
 several kinds begins with the name of its kind. Sets of states are arrays in ascending order. Times
 are microseconds. Predicates are CESQL text, expressions and transformers library text.
 
-Snapshots hold machines in the same form, less the names of states. Tables of version 1 wrote inputs
-and effects at more length; what they wrote is read by the same code. What comes back is checked:
-a number that names nothing is a `ValueError`.
+Snapshots hold machines in the same form, without the names of states. A record is checked when it
+becomes a machine again: the number of a state, atom, branch or place that does not exist is a
+`ValueError`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -37,14 +37,14 @@ from ensue.machine.model import (
 
 
 class SavedRecord(msgspec.Struct, array_like=True, frozen=True):
-    """Written as an array, without field names: a library may have very many records."""
+    """A record is an array without field names, since a library may have very many records."""
 
 
 class TypeRecord(SavedRecord, frozen=True, tag="type"):
     name: str
     parent: str | None
     attributes: list[tuple[str, str]]
-    wire: str | None = None
+    wire: str | None
 
 
 class EventPortRecord(SavedRecord, frozen=True, tag="event"):
@@ -63,19 +63,22 @@ class TimerPortRecord(SavedRecord, frozen=True, tag="timer"):
 PortRecord = EventPortRecord | TimerPortRecord
 
 
-class TransitionRecord(SavedRecord, frozen=True):
-    """`input`: an atom, [state, microseconds] of a timeout, or nothing. `effect`: a word and what.
+InputRecord = int | tuple[State, int] | None
+EffectRecord = tuple[str, str | int | None] | None
 
-    The words are `emit` (a type or nothing), `fire` (a branch), `bind` and `first` (a place).
-    Version 1 of tables has ["atom", number] and ["timeout", state, microseconds] for inputs, and
-    ["bind", place, only the first] for both kinds of binding.
+
+class TransitionRecord(SavedRecord, frozen=True):
+    """`input` is the number of an atom, [state, microseconds] for a timeout, or nothing.
+
+    `effect` is a word and its object: `emit` and a type or nothing, `fire` and a branch, `bind` and
+    a place, or `first` and a place that keeps its first event.
     """
 
     enabling: tuple[tuple[State, ...], ...]
-    input: int | tuple[Any, ...] | None
+    input: InputRecord
     clear: tuple[State, ...]
     target: tuple[State, ...]
-    effect: tuple[Any, ...] | None
+    effect: EffectRecord
 
 
 class SwitchRecord(SavedRecord, frozen=True):
@@ -93,13 +96,15 @@ class BranchRecord(SavedRecord, frozen=True):
 
 
 class MachineRecord(SavedRecord, frozen=True):
-    """`names` of states, or how many there are. `atoms`: `port` and its name, `predicate` and its
-    text, or `any`."""
+    """`names` has the names of the states, or their number.
+
+    An atom is `port` and its name, `predicate` and its text, or `any` and an empty text.
+    """
 
     names: tuple[str, ...] | int
     initial: tuple[State, ...]
     transitions: tuple[TransitionRecord, ...]
-    atoms: tuple[tuple[str, ...], ...]
+    atoms: tuple[tuple[str, str], ...]
     branches: tuple[BranchRecord, ...]
     switches: tuple[SwitchRecord, ...]
     window: int | None
@@ -118,9 +123,9 @@ class CorrelationRecord(SavedRecord, frozen=True, tag="correlation"):
     form: Literal["table", "linear", "memory"]
     why: str
     machine: MachineRecord | None
-    keep: Literal["none", "last", "all"] | None = None
-    unless: list[str] = []
-    having: str | None = None
+    keep: Literal["none", "last", "all"] | None
+    unless: list[str]
+    having: str | None
 
 
 class BodyRecord(SavedRecord, frozen=True):
@@ -169,7 +174,7 @@ def _transition_record(transition: Transition) -> TransitionRecord:
     )
 
 
-def _effect_record(effect: Effect | None) -> tuple[str, str | int | None] | None:
+def _effect_record(effect: Effect | None) -> EffectRecord:
     match effect:
         case Emit(type_):
             return "emit", type_
@@ -191,7 +196,7 @@ def _sorted(states: Iterable[State]) -> tuple[State, ...]:
 def machine_of_record(
     record: MachineRecord, parse_predicate: Callable[[str], Expression]
 ) -> Machine:
-    """The machine. Raises `ValueError` where a number names nothing."""
+    """The machine of a record. Raises `ValueError` for a number that stands for nothing."""
     count = record.names if isinstance(record.names, int) else len(record.names)
     if not 0 <= count <= DEFAULT_MACHINE_LIMITS.states:
         raise ValueError(f"a machine has {count} states: up to {DEFAULT_MACHINE_LIMITS.states} fit")
@@ -207,18 +212,18 @@ def machine_of_record(
             _check_number(number, len(names), "state")
         return found
 
-    def atom(each: tuple[str, ...]) -> Atom:
+    def atom(each: tuple[str, str]) -> Atom:
         match each:
             case ("port", name):
                 return PortAtom(name)
             case ("predicate", text):
                 return PredicateAtom(parse_predicate(text))
-            case ("any", *_):
+            case ("any", _):
                 return AnyAtom()
-        raise ValueError(f"`{each}` is no input of a machine")
+        raise ValueError(f"`{each}` is no atom of a machine")
 
     def transition(each: TransitionRecord) -> Transition:
-        wanted = _input(each.input)
+        wanted = Timer(*each.input) if isinstance(each.input, tuple) else each.input
         if isinstance(wanted, Timer):
             states([wanted.state])
         elif wanted is not None:
@@ -256,18 +261,7 @@ def machine_of_record(
     )
 
 
-def _input(record: int | tuple[Any, ...] | None) -> int | Timer | None:
-    match record:
-        case None | int():
-            return record
-        case ("atom", int(number)):
-            return number
-        case ("timeout", int(state), int(after)) | (int(state), int(after)):
-            return Timer(state, after)
-    raise ValueError(f"`{record}` is no input of a transition")
-
-
-def _effect(record: tuple[Any, ...] | None, branches: int, places: set[int]) -> Effect | None:
+def _effect(record: EffectRecord, branches: int, places: set[int]) -> Effect | None:
     match record:
         case None:
             return None
@@ -276,10 +270,10 @@ def _effect(record: tuple[Any, ...] | None, branches: int, places: set[int]) -> 
         case ("fire", int(branch)):
             _check_number(branch, branches, "branch")
             return Fire(branch)
-        case ("bind" | "first" as word, int(place), *rest):
+        case ("bind" | "first" as word, int(place)):
             if place not in places:
                 raise ValueError(f"there is no place {place}")
-            return Bind(place, word == "first" or rest == [True])
+            return Bind(place, first=word == "first")
     raise ValueError(f"`{record}` is no effect of a transition")
 
 

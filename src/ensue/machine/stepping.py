@@ -1,12 +1,12 @@
-"""Takes a machine through a moment, directly from its transitions.
+"""The step of a machine: one pass over its transitions, for an event or for timeouts that are due.
 
-This is the form that is linear in the expression: no table is needed, and a window is no trouble.
-Tables are made by asking it, state set by state set (`determinise`).
+The cost is linear in the size of the expression; there may be a window, and no table is needed.
+Lazy tables ask a `Stepper` for their moves (`determinise`).
 
-A pass goes over the transitions in their order. A small machine is simply gone through. A large
-one has an index: a transition can be enabled only if one of its *pivot* set is active, so a pass
-looks at those whose pivot was active at its beginning, and at those whose pivot it has set itself.
-Every other transition would have been found disabled at its turn.
+A pass goes over the transitions in their order. In a small machine each transition is tested. A
+large machine has an index by *pivots*: a transition is enabled only if a state of its pivot, one of
+its enabling sets, is active. So a pass tests the transitions whose pivot was active at its
+beginning, and those whose pivot it has set itself. All others are disabled at their turn.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from heapq import heapify, heappop, heappush
 from ensue.machine.model import Bind, Branch, Emit, Fire, Machine, State, Timer, Transition
 
 NOW = float("inf")
-"""The start of what needs no earlier event than the present one."""
+"""The start of a state that needs no event before the present one."""
 
 Starts = dict[State, float]
 """The active states, each with its start (always NOW in a machine without a window)."""
 
 SMALL_MACHINE = 24
-"""Up to how many transitions going through all of them is quicker than an index."""
+"""Up to so many transitions, testing all of them is quicker than an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """A branch that has triggered: its active labels, and the places that are bound."""
+    """A branch that has triggered, with its active labels and its bound places."""
 
     branch: int
     labels: frozenset[str]
@@ -38,14 +38,14 @@ class Fired:
 
 @dataclass(slots=True)
 class PassResult:
-    """What one pass did: effects in their order, and the timeouts that were started."""
+    """The effects of one pass in their order, and the timeouts that it has started."""
 
     effects: list[Emit | Bind | Fired] = field(default_factory=list)
     started: list[Timer] = field(default_factory=list)
 
 
 class Stepper:
-    """One machine, ready to be stepped. It holds no state of a run: that is the caller's."""
+    """The step of one machine. Callers hold the state of a run."""
 
     def __init__(self, machine: Machine, small: int = SMALL_MACHINE) -> None:
         self.machine = machine
@@ -100,7 +100,10 @@ class Stepper:
         present: Starts,
         taken: PassResult,
     ) -> bool:
-        """Take a transition if it is its turn and it is enabled."""
+        """Take a transition if it waits for this input and is enabled.
+
+        `present` has the states from before the pass, `active` the states now.
+        """
         wanted = transition.input
         if wanted is None:
             start = _enabled(transition, active)
@@ -132,7 +135,7 @@ class Stepper:
 
 
 class TransitionIndex:
-    """Which transitions a state may enable: by their pivot, the set that is most rarely active."""
+    """Transitions by the states of their pivot, the enabling set that is active most rarely."""
 
     def __init__(self, machine: Machine) -> None:
         self.internal: dict[State, list[int]] = {}
@@ -155,7 +158,7 @@ class TransitionIndex:
     def candidates(
         self, present: Mapping[State, float], atoms: Iterable[int], due: Iterable[State]
     ) -> list[int]:
-        """The transitions that what is there at the beginning of a pass may enable."""
+        """The transitions that the states at the beginning of a pass may enable."""
         found = {number for state in due for number in self._ticked.get(state, ())}
         reading = [self._by_atom[atom] for atom in atoms if atom in self._by_atom]
         if sum(map(len, reading)) <= len(present):
@@ -173,7 +176,7 @@ class TransitionIndex:
 
 
 def pivot_of(transition: Transition, constant: frozenset[State]) -> frozenset[State]:
-    """The smallest enabling set; of several, one that is not always active, and the last."""
+    """The enabling set that is active most rarely: without a constant state, small, and late."""
 
     def rarity(states: frozenset[State]) -> tuple[bool, int]:
         return bool(states & constant), len(states)
@@ -182,7 +185,7 @@ def pivot_of(transition: Transition, constant: frozenset[State]) -> frozenset[St
 
 
 def _enabled(transition: Transition, source: Mapping[State, float]) -> float | None:
-    """The start of an enabled transition: the earliest, over its sets, of the latest in each."""
+    """The start of a transition: the earliest of its sets' latest starts; None if not enabled."""
     start = NOW
     for states in transition.enabling:
         latest: float | None = None

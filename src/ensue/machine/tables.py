@@ -1,10 +1,10 @@
 """Tables: a whole library as bytes that any process can load and run.
 
 In comes a checked library; out go bytes that hold its types, its ports, keys and clauses, and the
-machine of every correlation: data, never code. `load` gives back what an engine runs without
-planning again (`prepared`), and refuses whatever is damaged, foreign or too new with a
-`TableError`. docs/machine.md tells the layout; what the records of the body look like is in
-`records`.
+machine of every correlation: data, never code. `load` returns a library with its machines
+(`prepared`), which an engine runs without planning again. Bytes that are damaged, foreign or of
+another version than `VERSION` are refused with a `TableError`. docs/machine.md describes the
+layout; the records of the body are in `records`.
 
     8 bytes   ENSUETAB
     2 bytes   version, most significant byte first
@@ -65,15 +65,17 @@ from ensue.version import __version__
 
 MAGIC = b"ENSUETAB"
 VERSION = 3
+"""Raised with every change of the records. Tables of any other version are refused."""
 _CHECKSUM = 32
 _HEADER = len(MAGIC) + 2 + _CHECKSUM
 
 
 @dataclass(frozen=True)
 class Tables:
-    """A library that was loaded, and the plan of each of its correlations, in their order.
+    """A loaded library, and the plans of its correlations in their order.
 
-    The library brings these plans along: an engine that runs it makes none.
+    The library carries these plans too, so that an engine that runs it makes none. `made_by` is the
+    version of Ensue that wrote the tables.
     """
 
     library: PreparedLibrary
@@ -98,7 +100,7 @@ def save(library: CheckedLibrary) -> bytes:
 
 
 def load(data: bytes) -> Tables:
-    """What `save` has written, ready to run. Raises `TableError`."""
+    """The library in bytes that `save` has written. Raises `TableError` for other bytes."""
     body = _body(data)
     records = [each for each in body.definitions if isinstance(each, CorrelationRecord)]
     try:
@@ -109,25 +111,25 @@ def load(data: bytes) -> Tables:
         )
     except (EnsueError, ValueError, LookupError) as error:
         raise TableError(f"the tables contradict themselves: {error}") from None
-    brought = {each.correlation.name: each for each in plans}
-    return Tables(with_plans(library, brought), plans, body.made_by)
+    by_name = {each.correlation.name: each for each in plans}
+    return Tables(with_plans(library, by_name), plans, body.made_by)
 
 
 def _body(data: bytes) -> BodyRecord:
     if not data.startswith(MAGIC):
         raise TableError(
             "these bytes are no tables of ensue: they do not begin with `ENSUETAB`; "
-            "make tables from a library with `save`"
+            "make tables from a library with `library.tables()`"
         )
     if len(data) < _HEADER:
         raise TableError(
             f"the tables end after {len(data)} bytes, inside their header; make them again"
         )
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 2], "big")
-    if not 1 <= version <= VERSION:
+    if version != VERSION:
         raise TableError(
-            f"the tables have version {version}, and this version of ensue reads 1 to {VERSION}; "
-            "load them with a newer one, or make them again"
+            f"the tables have version {version}, and this version of ensue reads version {VERSION}:"
+            " use the version of ensue that wrote them, or make them again with `library.tables()`"
         )
     body = data[_HEADER:]
     if hashlib.sha256(body).digest() != data[_HEADER - _CHECKSUM : _HEADER]:
@@ -138,7 +140,7 @@ def _body(data: bytes) -> BodyRecord:
         return msgspec.msgpack.decode(body, type=BodyRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TableError(
-            f"the tables hold something that version {version} has not: {error}"
+            f"the tables hold something that version {VERSION} has not: {error}; make them again"
         ) from None
 
 
@@ -193,7 +195,7 @@ def _key_record(key: Key) -> str | list[tuple[str, str]]:
 
 
 def _library(body: BodyRecord) -> CheckedLibrary:
-    """The texts that the tables hold, put together, read and checked like any library."""
+    """The library of the texts in the tables, parsed and checked like any other."""
     texts = [
         _type_text(each) if isinstance(each, TypeRecord) else _correlation_text(each)
         for each in body.definitions

@@ -27,7 +27,7 @@ from ensue.events.times import microseconds_of
 from ensue.lang.building.values import Value
 from ensue.lang.expressions.asking import AskingScope, Ontology
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.nesting import names_in
+from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.tree import Compared, ConceptTerm, Expression, Related, TemporalTerm
 from ensue.lang.matching.outcomes import Signed
@@ -222,7 +222,7 @@ class _Question:
                 choices[group.name] = values
         for atom in self._atoms:
             for name in names_in(atom.expression):
-                choices.setdefault(name.parts, [MISSING, 0, 1, 2, -1, 0.5, "", "a", True])
+                choices.setdefault(name, [MISSING, 0, 1, 2, -1, 0.5, "", "a", True])
         random = Random(1)
         for _ in range(SAMPLES if choices else 1):
             yield {name: random.choice(values) for name, values in choices.items() if values}
@@ -307,7 +307,7 @@ def _name_of(atom: Atom) -> Parts | None:
         return None
     test = test_of(Signed(atom.expression, True))
     if test == NEVER:
-        return next(names_in(atom.expression)).parts
+        return next(names_in(atom.expression))
     if test is None or isinstance(test, str) or test.view is View.CONCEPT:
         return None
     return test.name

@@ -14,12 +14,12 @@ import pytest
 import zstandard
 
 from ensue.errors import UsageError
-from ensue.events.sources import Input, finding, open_inputs
+from ensue.events.sources import InputFile, finding, open_inputs
 
 LINES = b'{"id": "1"}\n{"id": "2"}\n'
 
 
-def only(path: Path, **options: str) -> Input:
+def only(path: Path, **options: str) -> InputFile:
     (found,) = open_inputs([str(path)], **options)
     return found
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+import msgspec
 import pytest
 
+from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import SnapshotError
 from ensue.federation.placement import Simulation, SiteRun, place
 from ensue.federation.placement.snapshots import saved
@@ -17,7 +19,7 @@ BLOCK = 20
 
 
 def written(run: SiteRun) -> bytes:
-    return saved.write(saved.Attached("", run.saved(), None, [], [], 0))
+    return saved.write(saved.Attached("", run.saved(), None, [], [], 0, 0, Dissent()))
 
 
 class Restarting(Simulation):
@@ -57,3 +59,13 @@ def test_bytes_that_are_no_site_are_refused() -> None:
     for wrong in (b"", data[:-1], data.replace(b"ensue-site", b"ensue-xxxx")):
         with pytest.raises(SnapshotError):
             saved.read(wrong)
+
+
+def test_a_site_of_another_version_is_refused_with_both_numbers() -> None:
+    drawn = trial(1)
+    placement = place(drawn.library.checked, drawn.sites)
+    data = written(SiteRun(placement, placement.sites.names[0]))
+    kind, version, *rest = msgspec.msgpack.decode(data)
+
+    with pytest.raises(SnapshotError, match="has version 2, and this version of ensue reads"):
+        saved.read(msgspec.msgpack.encode([kind, version + 1, *rest]))

@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from ensue.lang.syntax import FilterCorrelation
-from ensue.machine.building.from_filter import machine_of_filter, needs_memory
+from ensue.machine.building.from_filter import machine_of_filter
+from ensue.machine.building.labels import needs_memory
 from ensue.machine.model import Bind, Machine
 from ensue.machine.stepping import Fired, Stepper
 from tests.machine.runs import filter_of, golden_correlations, random_correlations

@@ -19,14 +19,14 @@ def machine_of(correlation: object) -> Machine:
     return machine
 
 
-def letters(machine: Machine) -> list[frozenset[int]]:
+def symbols(machine: Machine) -> list[frozenset[int]]:
     atoms = range(len(machine.atoms))
     return [frozenset(each) for size in (1, 2) for each in combinations(atoms, size)]
 
 
 def small(correlation: object) -> tuple[DenseTable, DenseTable]:
     machine = machine_of(correlation)
-    table = dense_table(machine, letters(machine))
+    table = dense_table(machine, symbols(machine))
     assert table is not None
     return table, minimise(table)
 
@@ -58,7 +58,7 @@ def test_labels_and_bindings_keep_states_apart() -> None:
 def test_a_table_past_its_budget_is_not_written_down() -> None:
     machine = machine_of(filter_of("a + b + c"))
 
-    assert dense_table(machine, letters(machine), budget=4) is None
+    assert dense_table(machine, symbols(machine), budget=4) is None
 
 
 def test_a_machine_with_timeouts_has_no_dense_table() -> None:
@@ -73,7 +73,7 @@ def test_minimising_changes_nothing_that_random_machines_do() -> None:
         machine = plan(correlation).machine
         if machine is None or machine.window is not None:
             continue
-        table = dense_table(machine, letters(machine), budget=300)
+        table = dense_table(machine, symbols(machine), budget=300)
         if table is None or not table.inputs:
             continue
         least = minimise(table)

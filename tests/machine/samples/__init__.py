@@ -1,1 +1,1 @@
-"""Tables of old versions, each beside the library that it was made from. They load for ever."""
+"""Tables of the present version, and the library (`tables.cor`) that they were made from."""

@@ -51,7 +51,7 @@ from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.records.following import follow as follow_inputs
 from ensue.events.records.reading import read_events
-from ensue.events.sources import LINES, Input, open_inputs
+from ensue.events.sources import LINES, InputFile, open_inputs
 from ensue.events.times import parse_time
 from ensue.library import duration_microseconds
 
@@ -347,7 +347,7 @@ def _opened(url: str) -> History:
     return History.open(url)
 
 
-def _named(inputs: Sequence[Input]) -> str:
+def _named(inputs: Sequence[InputFile]) -> str:
     """What stands for all inputs in a message."""
     first = inputs[0].name if inputs[0].is_stdin else inputs[0].path
     return first if len(inputs) == 1 else f"{first} and {len(inputs) - 1} more"

@@ -32,7 +32,7 @@ from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.nesting import names_in
+from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.syntax import (
     Correlation,
@@ -261,7 +261,7 @@ def _ports_read(rule: Rule) -> frozenset[str]:
                     found.add(port)
                 case PushNew(_, assignments):
                     for assignment in assignments:
-                        found.update(each.parts[0] for each in names_in(assignment.value))
+                        found.update(each[0] for each in names_in(assignment.value))
     return frozenset(found)
 
 

@@ -12,8 +12,7 @@ the engine needs:
   that was read so far, each with a word: `library` and the text that begins to run, `time` and the
   time that was reached, `event` and its JSON.
 
-Bytes that are no snapshot, are damaged, or are of a version that is not known are a
-`SnapshotError`. Version 1 is the first; from its release on, every version of Ensue reads it.
+Bytes that are no snapshot, are damaged, or are of another version are a `SnapshotError`.
 """
 
 from __future__ import annotations
@@ -35,6 +34,7 @@ from ensue.lang.printer import print_library
 
 FORMAT = "ensue-snapshot"
 VERSION = 1
+"""Raised with every change of what is written. A snapshot of any other version is refused."""
 
 UNSIGNED, SIGNED = "sha256", "hmac-sha256"
 SHORTEST_KEY = 16
@@ -122,8 +122,8 @@ def read_snapshot(data: bytes, library: CheckedLibrary, key: bytes | None = None
         raise SnapshotError("these bytes are no snapshot: they are of another format")
     if envelope.version != VERSION:
         raise SnapshotError(
-            f"the snapshot has version {envelope.version} of its format, and this version of ensue "
-            f"reads version {VERSION}: use the version of ensue that wrote it, or a newer one"
+            f"the snapshot has version {envelope.version}, and this version of ensue reads version"
+            f" {VERSION}: use the version of ensue that wrote it, or start the run anew"
         )
     if envelope.seal not in (UNSIGNED, SIGNED):
         raise SnapshotError("the snapshot is damaged: it has a seal that is not known")

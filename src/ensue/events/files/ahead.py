@@ -1,7 +1,7 @@
-"""Work done ahead in a thread: while one chunk is run, the next is read.
+"""Read-ahead in a thread: while one chunk is processed, the next is read.
 
 In comes an iterator; out come its items, in order. At most `depth` items wait, so that memory stays
-bounded. What the iterator raises is raised here; when no more is wanted, it is closed.
+bounded. Errors of the iterator are raised here; the iterator is closed at the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The attributes that a library declares, as columns for rows of many types.
 
-Types may declare one name differently, so a column has a type that is wide enough for all of them.
-A name for which there is none, or that CloudEvents has another meaning for, has no column, and rows
-with it are read singly.
+Types may declare one name differently, so that a column has a type that is wide enough for all. A
+name without such a type, or with another meaning in CloudEvents, has no column, and rows with it
+are read singly.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ensue.events.types import TypeSystem, ValueType
 
 @dataclass(frozen=True)
 class DeclaredAttribute:
-    """An attribute: its name, the type of its column if there is one, and who declares it.
+    """An attribute: its name, the type of its column if it has one, and the types that declare it.
 
-    `by` has a place for each type, in the order of the library, and one for all others.
+    `by` has a flag for each type, in the order of the library, and one for all others.
     """
 
     name: str
@@ -32,7 +32,7 @@ class DeclaredAttribute:
 
     @property
     def is_apart(self) -> bool:
-        """Whether rows with a value are read singly: it is a sequence, or has no one type."""
+        """Whether rows with a value are read singly: it is a sequence, or has no common type."""
         return self.type is None or self.type.element is not None
 
     @property
@@ -63,7 +63,7 @@ class DeclaredAttributes:
         )
 
     def codes(self, types: pa.Array) -> Any:
-        """The place of each row's type among the declared ones, -1 if it is none of them."""
+        """The place of each row's type among the declared types, -1 for an undeclared type."""
         if not len(self._names):
             return np.full(len(types), -1, np.int32)
         found = pc.index_in(types, value_set=self._names)

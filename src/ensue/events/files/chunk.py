@@ -1,8 +1,8 @@
-"""A part of a file of events: rows in columns, and a way to read any of them by itself.
+"""A chunk of a file of events: rows in columns, and a function that reads single rows.
 
 The columns are those of `ensue.events.columns`, each plain and of one type; `id`, `source`, `type`
-and `time` are always among them. A row is `doubtful` if the columns do not show it as it is: it may
-be no event, or one that the columns have no room for.
+and `time` are always among them. A row is `doubtful` if the columns may not represent it: it may be
+no event, or an event that does not fit into the columns.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Singly = Callable[[Rows], list[Event | Rejected]]
 
 
 RAW, ROW = "\0raw", "\0row"
-"""Columns of records that were put aside: the bytes of a text file, and what stands in for ids."""
+"""Columns of stored records: their bytes in a text file, and the numbers that are ids."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """`singly` reads rows by themselves, by their places in the chunk.
+    """Rows in columns. `singly` reads single rows, by their places in the chunk.
 
-    `record` gives the records of rows in a form in which they can be put aside and read again:
-    for a text file the bytes of each, for a table the rows themselves. `has_extensions` and
-    `has_other_data` say that rows may have attributes that no column shows, and `is_clashing` that
-    one of them is named like a column. `header` has the names of the columns of a CSV file,
-    and `held_bytes` says how much memory the chunk takes.
+    `record` returns the records of rows in a form in which they can be stored and read again: for a
+    text file the bytes of each, for a table the rows themselves. `has_extensions` and
+    `has_other_data` say that rows may have attributes without a column, and `is_clashing` that one
+    of these has the name of a column. `header` has the names of the columns of a CSV file, and
+    `held_bytes` is the memory of the chunk.
     """
 
     rows: pa.RecordBatch

@@ -1,8 +1,8 @@
 """The records of several files in the order of their times, as chunks.
 
-In come chunks as files give them, each with the rows that are events and their times; out go chunks
-in the order of the times. Records are put aside as they stand in their files, and read again when
-their turn comes: what a record is needs no form of its own.
+In come chunks in the order of files, each with the rows that are events and their times; out go
+chunks in the order of the times. Records are stored in the form that they have in their files, and
+read again when their turn comes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ensue.events.files.tables import TableChunks
 from ensue.events.files.text.csv_rows import CellChunks
 from ensue.events.files.text.json_lines import LineChunks
 from ensue.events.mapping import Mapping
-from ensue.events.sources import LINES, Input
+from ensue.events.sources import LINES, InputFile
 from ensue.events.types import TypeSystem
 
 FILE = "\0file"
@@ -29,10 +29,10 @@ _CONTEXT = ("id", "source", "type", "time")
 
 
 class OrderedRecords:
-    """Puts the records of files in order. `is_outside_memory` says that they were too many."""
+    """Sorts the records of files. `is_outside_memory` says that they did not fit in memory."""
 
     def __init__(
-        self, inputs: Sequence[Input], types: TypeSystem, mapping: Mapping | None = None
+        self, inputs: Sequence[InputFile], types: TypeSystem, mapping: Mapping | None = None
     ) -> None:
         self._inputs = inputs
         self._types = types
@@ -46,8 +46,8 @@ class OrderedRecords:
     def is_outside_memory(self) -> bool:
         return any(sorter.is_outside_memory for sorter in self._sorters.values())
 
-    def add(self, file: Input, chunk: Chunk, kept: Rows, times: Any) -> None:
-        """Take the rows of a chunk that are events."""
+    def add(self, file: InputFile, chunk: Chunk, kept: Rows, times: Any) -> None:
+        """Add the rows of a chunk that are events."""
         records = chunk.record(kept)
         place = self._places[id(file)]
         if RAW in records.schema.names and chunk.header is not None:
@@ -78,7 +78,7 @@ class OrderedRecords:
                 own = rows if len(places) == len(rows) else rows.take(pa.array(places))
                 parts.append(self._read_again(file, own))
                 times.append(own.column(own.schema.get_field_index(TIME)).to_numpy())
-                # Where records of several files have one time, they stay as they were given.
+                # Records of several files with equal times stay in the order of the files.
                 origins.append(places + first)
             first += len(rows)
         if len(parts) == 1:
@@ -105,10 +105,10 @@ class OrderedRecords:
 
 
 def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
-    """Chunks one after the other, then in another order.
+    """The rows of several chunks in a given order.
 
-    A column that not all of them have, and that is no declared attribute, is left out: what it
-    says is then asked of the events themselves.
+    A column that is not in all chunks, and is no declared attribute, is left out: its values are
+    then read from the events.
     """
     names = {name: None for part in parts for name in part.rows.schema.names}
     kept = [

@@ -1,8 +1,8 @@
 """Files of events as chunks, one file after the other.
 
-In come inputs; out go their chunks, each with its input, in bounded memory. What makes a file
-unusable (it is no Parquet, it has no column for the time) is a `UsageError`, as where files are
-read row by row (`ensue.events.records.reading`).
+In come input files; out go their chunks, each with its file, in bounded memory. A file that cannot
+be used at all (it is no Parquet, it has no column for the time) is a `UsageError`, as in
+`ensue.events.records.reading`.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ensue.events.files.chunk import Chunk
 from ensue.events.files.text.csv_rows import CellChunks
 from ensue.events.files.text.json_lines import LineChunks
 from ensue.events.mapping import Mapping
-from ensue.events.records.reading import Progress, Told
-from ensue.events.sources import LINES, Input, with_content
+from ensue.events.records.progress import FileProgress, OnProgress
+from ensue.events.sources import LINES, InputFile, with_content
 from ensue.events.types import TypeSystem
 
 
 class FileChunk(NamedTuple):
     """A chunk, and the file that it comes from."""
 
-    file: Input
+    file: InputFile
     chunk: Chunk
 
 
 def read_chunks(
-    inputs: Sequence[Input],
+    inputs: Sequence[InputFile],
     types: TypeSystem,
     mapping: Mapping | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
 ) -> Iterator[FileChunk]:
-    """The chunks of several files. Numbers that stand in for ids go on from file to file."""
+    """The chunks of several files. Records without an id are numbered over all files."""
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     before = rows = 0
     for each in with_content(inputs):
-        told = None if progress is None else Told(progress, before, total)
+        told = None if progress is None else FileProgress(progress, before, total)
         for chunk in _chunks(each, types, mapping, rows, told):
             rows += len(chunk)
             yield FileChunk(each, chunk)
@@ -51,7 +51,11 @@ def read_chunks(
 
 
 def _chunks(
-    each: Input, types: TypeSystem, mapping: Mapping | None, rows_before: int, told: Told | None
+    each: InputFile,
+    types: TypeSystem,
+    mapping: Mapping | None,
+    rows_before: int,
+    told: FileProgress | None,
 ) -> Iterator[Chunk]:
     if each.format in ("parquet", "arrow"):
         yield from _table_chunks(each, types, mapping, rows_before, told)
@@ -66,13 +70,17 @@ def _chunks(
 
 
 def _table_chunks(
-    each: Input, types: TypeSystem, mapping: Mapping | None, rows_before: int, told: Told | None
+    each: InputFile,
+    types: TypeSystem,
+    mapping: Mapping | None,
+    rows_before: int,
+    told: FileProgress | None,
 ) -> Iterator[Chunk]:
-    # Parquet takes its time to load, and text does not need it.
+    # Parquet takes long to import, and text does not need it.
     from ensue.events.files.tables import TableChunks
     from ensue.events.records.parquet import open_arrow, open_parquet, parquet_batches
 
-    progress = None if told is None else told.share(each.size)
+    progress = None if told is None else told.by_rows(each.size)
     with ExitStack() as stack:
         if each.format == "parquet":
             opened = open_parquet(

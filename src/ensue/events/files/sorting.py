@@ -1,7 +1,7 @@
-"""Records in the order of their times, sorted outside of memory where they are too many for it.
+"""An external sort of records by their times.
 
-In come batches of records with their times, in the order of the input; out go batches in the order
-of the times, equal times as given. Up to `SORT_BYTES` are sorted in memory; what is more goes to
+In come batches of records with their times; out go batches in the order of the times; records with
+equal times keep their order. Up to `SORT_BYTES` are sorted in memory; more records are written to
 temporary files as sorted runs, which are merged.
 """
 
@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 SORT_BYTES = 1 << 28
-"""How many bytes of records are sorted in memory."""
+"""The bytes of records that are sorted in memory."""
 RUN_ROWS = 1 << 14
-"""How many rows of a run are in memory while runs are merged."""
+"""The rows of a run that are in memory while runs are merged."""
 BATCH_ROWS = 1 << 17
 
 TIME = "\0time"
-"""The column that sorted batches have besides their own: the time in microseconds."""
+"""The additional column of sorted batches: the time in microseconds."""
 
 
 class Sorter:
@@ -47,7 +47,7 @@ class Sorter:
             self._spill()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Everything, in order. Each batch has the column `TIME`."""
+        """All records in order. Each batch has the column `TIME`."""
         if not self._runs:
             for table in self._sorted_waiting():
                 yield from table.to_batches(max_chunksize=BATCH_ROWS)
@@ -86,7 +86,7 @@ def _read_run(run: BinaryIO) -> Iterator[pa.RecordBatch]:
 
 
 class Cursor:
-    """The place in a sorted stream of batches up to which it has been taken."""
+    """The position in a sorted stream of batches."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -95,7 +95,7 @@ class Cursor:
         self.load()
 
     def load(self) -> None:
-        """Have one more batch at hand."""
+        """Load one more batch."""
         following = next((each for each in self._batches if len(each)), None)
         if following is None:
             self.is_ended = True
@@ -108,12 +108,12 @@ class Cursor:
 
     @property
     def last(self) -> int:
-        """The time of the last row at hand."""
+        """The time of the last loaded row."""
         times = self._head[-1].column(TIME)
         return int(times[len(times) - 1].as_py())
 
     def take(self, before: int | None) -> list[pa.RecordBatch]:
-        """Take the rows in memory whose time lies before `before`; all rows if it is None."""
+        """Take the loaded rows with times before `before`; all rows if it is None."""
         if before is None:
             taken, self._head = self._head, []
             return taken
@@ -127,10 +127,10 @@ class Cursor:
 
 
 def merged(cursors: Sequence[Cursor]) -> Iterator[list[tuple[int, pa.RecordBatch]]]:
-    """Slices of sorted streams, each with the number of its stream.
+    """Slices of sorted streams, each with the number of its stream, in rounds.
 
-    All rows of one round come before those of the next; within a round they are to be put in order,
-    rows of an earlier stream first where times are equal.
+    All rows of one round come before those of the next. The caller sorts the rows of a round; with
+    equal times, rows of an earlier stream go first.
     """
     while True:
         for cursor in cursors:
@@ -147,7 +147,7 @@ def merged(cursors: Sequence[Cursor]) -> Iterator[list[tuple[int, pa.RecordBatch
         if slices:
             yield slices
             continue
-        # All that is at hand is of one time, of which there may be more.
+        # All loaded rows have one time, and more rows of this time may follow.
         for cursor in open_ones:
             if cursor.is_empty or cursor.last == bound:
                 cursor.load()

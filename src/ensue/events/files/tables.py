@@ -1,9 +1,9 @@
 """Tables as chunks: batches of Parquet and Arrow files, and tables that are in memory.
 
-In come batches of any columns that make events; out go chunks with plain columns. A struct `data`
-and nested columns are opened where the library declares what is in them; times in text are read;
-text is checked to be UTF-8, which Parquet leaves to its readers. What has no plain column is read
-with its row.
+In come batches with columns that make events; out go chunks with plain columns. Declared attributes
+inside of a struct `data` or of nested columns become columns; times in text are read; text is
+checked to be UTF-8, which Parquet does not do. Rows with values that fit no plain column are read
+singly.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class TableChunks:
         self._declared = DeclaredAttributes(types)
 
     def chunk(self, rows: pa.RecordBatch, numbers: Rows, rows_before: int = 0) -> Chunk:
-        """The rows of a batch; `numbers` stand in for ids, and begin after `rows_before`."""
+        """The chunk of a batch; `numbers`, from `rows_before` on, are ids for rows without one."""
         rows = plain_rows(rows)
         doubtful = _not_utf8(rows)
         given = rows
         if doubtful.any():
-            # What is no text cannot be handed to functions for text.
+            # Functions of Arrow fail on text that is no UTF-8.
             given = _without_bad_text(rows, doubtful)
         mapped = given
         if not self._mapping.is_default:
@@ -67,7 +67,10 @@ class TableChunks:
 
         def singly(places: Rows) -> list[Event | Rejected]:
             taken = reader.read(rows.take(pa.array(places)), numbers[places].tolist())
-            return [_numbered(each, rows_before) for each in taken]
+            return [
+                each if isinstance(each, Event) else each.counted_from(rows_before)
+                for each in taken
+            ]
 
         return Chunk(
             pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
@@ -81,15 +84,8 @@ class TableChunks:
         )
 
 
-def _numbered(record: Event | Rejected, rows_before: int) -> Event | Rejected:
-    """A refused row with its number in its own file."""
-    if isinstance(record, Event) or not rows_before:
-        return record
-    return Rejected(record.number - rows_before, record.raw, record.problems, record.file)
-
-
 class _PlainRows:
-    """The plain columns of a batch; marks in `doubtful` the rows that they do not show."""
+    """The plain columns of a batch; rows that they do not represent are marked in `doubtful`."""
 
     def __init__(
         self,
@@ -132,7 +128,7 @@ class _PlainRows:
         return columns
 
     def _id(self, identity: pa.Array | None, numbers: Rows) -> pa.Array:
-        """The ids, and the number of a row where it has none."""
+        """The ids, with the number of the row where it has none."""
         if identity is None:
             return pa.array(numbers).cast(pa.string())
         if pa.types.is_integer(identity.type):
@@ -148,14 +144,14 @@ class _PlainRows:
         return held.cast(TIME)
 
     def _type(self, column: pa.Array) -> pa.Array:
-        """The types, as a dictionary if they are one: there are few of them."""
+        """The types; a dictionary column stays one, since there are few types."""
         if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
             self._doubtful |= null_rows(column)
             return column
         return self._text(column, needed=True)
 
     def _text(self, column: pa.Array, needed: bool = False) -> pa.Array:
-        """A column of text; rows that are not text, or lack what is needed, are doubtful."""
+        """A column of text; rows with other values, or with a null where `needed`, are doubtful."""
         if not is_text(_plain_type(column.type)):
             self._doubtful |= True if needed else ~null_rows(column)
             return pa.nulls(len(column), pa.string())
@@ -188,7 +184,7 @@ class _PlainRows:
                         columns[name] = pa.nulls(len(column), known.field.type)
                 continue
             if is_nested(name) and name not in declared:
-                # A name with a dot in it that is no path; events have it as it is.
+                # A name with a dot that is no path: events have it as it is.
                 self.has_other_data = True
                 continue
             columns[name] = _held_array(column, name, self._where)
@@ -211,21 +207,21 @@ class _PlainRows:
             if own is None:
                 columns[name] = _held_array(found, name, self._where)
             else:
-                # Both say something of it: the column goes before the data, row by row.
+                # Both have values: the column takes precedence over the data, row by row.
                 self._doubtful |= null_rows(own) & ~null_rows(found)
         for name, known in declared.items():
             if known.type is not None and known.type.name == "timestamp" and name in columns:
                 self._read_timestamps(name, columns)
 
     def _inner(self) -> dict[str, pa.Array]:
-        """The fields of a struct `data`, and what is declared inside of them."""
+        """The fields of a struct `data`, and declared attributes inside of them."""
         at = self._layout.data
         if at is None:
             return {}
         data = self._rows.column(at)
         self.has_other_data = True
         if not pa.types.is_struct(data.type):
-            # JSON text or a map is read with its row.
+            # JSON text or a map is read singly.
             self._doubtful |= ~null_rows(data)
             return {}
         fields = dict(zip((each.name for each in data.type), data.flatten(), strict=True))
@@ -236,12 +232,12 @@ class _PlainRows:
             elif is_nested(each.name) and (inside := self._at_path(fields, each.name)) is not None:
                 found[each.name] = inside
         if found:
-            # A row without data lacks what it must have.
+            # A row without data lacks declared attributes.
             self._doubtful |= null_rows(data)
         return found
 
     def _at_path(self, columns: dict[str, pa.Array], name: str) -> pa.Array | None:
-        """What stands inside of nested columns, null where they are."""
+        """The column of an attribute inside of nested columns; null where these are null."""
         first, *rest = name.split(".")
         outer = column = columns.get(first)
         for part in rest:
@@ -250,12 +246,12 @@ class _PlainRows:
             names = [field.name for field in column.type]
             column = column.flatten()[names.index(part)] if part in names else None
         if column is not None and outer is not None:
-            # Where the outermost is null, the event has nothing of that name.
+            # Where the outermost column is null, the event does not have the attribute.
             self._doubtful |= null_rows(outer)
         return column
 
     def _read_timestamps(self, name: str, columns: dict[str, pa.Array]) -> None:
-        """Text in place of instants."""
+        """Read the instants of a text column."""
         column = columns[name]
         if not is_text(column.type):
             return
@@ -282,7 +278,7 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def is_empty(texts: pa.Array) -> Mask:
-    """Which rows of a column of text, without a dictionary, are empty; null is not."""
+    """The rows of a plain text column that are empty; a null is not empty."""
     _, offsets, _ = texts.buffers()
     if offsets is None or not len(texts):
         return np.zeros(len(texts), np.bool_)
@@ -292,7 +288,7 @@ def is_empty(texts: pa.Array) -> Mask:
 
 
 def _held_array(column: pa.Array, name: str, where: str) -> pa.Array:
-    """A column in the type in which its values become Python's."""
+    """A column cast to the type from which Python values are taken."""
     held = held_type(pa.field(name, column.type), where)
     if pa.types.is_timestamp(held):
         found = instants_in(column, None, None)
@@ -319,7 +315,7 @@ def _not_utf8(rows: pa.RecordBatch) -> Mask:
 
 
 def _is_ascii(column: pa.Array) -> bool:
-    """Whether all bytes of a plain column of text are ASCII, so that there is nothing to check."""
+    """Whether all bytes of a plain text column are ASCII, which is always UTF-8."""
     if not pa.types.is_string(column.type):
         return False
     _, offsets, data = column.buffers()
@@ -340,7 +336,7 @@ def _may_hold_text(type_: pa.DataType) -> bool:
 
 
 def _without_bad_text(rows: pa.RecordBatch, wrong: Mask) -> pa.RecordBatch:
-    """The batch with its bad rows null: bytes that are no text break the functions of Arrow."""
+    """The batch with nulls in its bad rows, since functions of Arrow fail on bad text."""
     places = np.where(wrong, -1, np.arange(rows.num_rows))
     taken = pa.array(places, mask=wrong)
     arrays = [column.take(taken) for column in rows.columns]

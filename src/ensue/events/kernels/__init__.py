@@ -1,2 +1,5 @@
-"""Compiled loops over the bytes of events. Each says of a row that it cannot read it, never why:
-such a row is read singly, by the code that explains itself."""
+"""Compiled loops over the bytes of events.
+
+A loop only marks a row that it cannot read: such a row is read singly by other code, which finds
+the reason.
+"""

@@ -1,11 +1,10 @@
-"""How loops are compiled: once, and kept on disk, so that a new process only loads them.
+"""The compilation of loops, with a cache on disk that new processes load.
 
-Code on disk is good as long as no source has changed that it was made of: the loop's own, those of
-the parts that it calls, and the constants that are written into it. Code that cannot be read,
-because it is damaged or names modules that are gone, counts as missing. Loading a loop asks numba
-for the code alone, and not for all that compiling needs to know of Python and numpy, which takes a
-fifth of a second. A program that wants to tell a person why they wait puts a function into
-`before_compiling`.
+Code in the cache is valid as long as its sources have not changed: the loop, the functions that it
+calls, and the constants in it. Code that cannot be read, because it is damaged or refers to modules
+that are gone, counts as missing. A loop is loaded without numba's knowledge of Python and numpy,
+which only a compilation needs and which takes a fifth of a second. A program that tells users why
+they wait puts a function into `before_compiling`.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.runtime.nrt import rtsys
 
 before_compiling: list[Callable[[], None]] = []
-"""Called once, and forgotten, before a loop is compiled that was not found on disk."""
+"""Functions that are called once, before the first loop is compiled that is not in the cache."""
 
 
 class _KeptCode(FunctionCache):
-    """The compiled code of one loop on disk, loaded without what only a compilation needs."""
+    """The cached code of one loop, loaded without the knowledge that only a compilation needs."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
@@ -35,30 +34,30 @@ class _KeptCode(FunctionCache):
         self._cache_file = files(self._cache_path, self._impl.filename_base, made_of)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        # The functions that compiled code calls.
+        # The runtime functions that compiled code calls.
         rtsys.initialize(target_context)
         try:
             found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         except Exception:
-            # Cut short when it was written, or of a version that had its modules elsewhere.
+            # The file is incomplete, or refers to modules that are gone.
             found = None
             with suppress(Exception):
                 self.flush()  # type: ignore[no-untyped-call]
         if found is None:
             while before_compiling:
                 before_compiling.pop()()
-            # What numba itself does before it asks the disk.
+            # Numba itself does this before it loads code.
             target_context.refresh()
         return found
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        # What cannot be kept is compiled again by the next process.
+        # Code that cannot be saved is compiled again by the next process.
         with suppress(Exception):
             super().save_overload(sig, data)  # type: ignore[no-untyped-call]
 
 
 def _made_of(function: FunctionType, seen: set[object]) -> Iterator[object]:
-    """The state of each source, and each constant, that the code of a function depends on."""
+    """The state of each source and each constant on which the code of a function depends."""
     if function in seen:
         return
     seen.add(function)
@@ -77,10 +76,10 @@ def _made_of(function: FunctionType, seen: set[object]) -> Iterator[object]:
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """The function as a loop that is compiled at its first call, and kept on disk from then on.
+    """The function as a loop that is compiled at its first call, and then cached on disk.
 
-    Where there is no place to keep it (a container that is read-only and has no home, an executor
-    of a cluster) every process compiles it for itself.
+    Without a place for the cache (in a read-only container without a home, or in an executor of a
+    cluster) every process compiles it.
     """
     loop: Any = njit(nogil=True, **options)(function)
     with suppress(RuntimeError):
@@ -89,15 +88,15 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
 
 def uncounted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A compiled loop that makes no arrays, so that no references to arrays are counted in it.
+    """A compiled loop that makes no arrays, without reference counting.
 
-    Each array that is handed from one loop to another would be counted otherwise, which costs many
-    times what a step of the loop does.
+    Otherwise references to each array that one loop passes to another would be counted, which costs
+    many times more than a step of the loop.
     """
     return compiled(function, _nrt=False)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A part of compiled loops, and of nothing else: it is kept with each loop that calls it."""
+    """A part of compiled loops, which is cached with each loop that calls it."""
     options: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
     return cast(Callable[..., Any], njit(nogil=True, **options)(function))

@@ -1,8 +1,8 @@
-"""Rows of CSV, scanned: where in a block of bytes the cells of each record stand.
+"""The scanner of CSV: it finds the places of the cells of each record in a block of bytes.
 
-In come bytes that begin with a record; out go, for each record, its bytes and those of each of its
+In come bytes that begin with a record; out go, for each record, the places of the record and of its
 cells. The dialect is that of Python's `csv` in its strict form. A record with another number of
-cells, with a quote or a line break where none may stand, or with a NUL is flagged, and ends where
+cells, with a quote or a line break at a wrong place, or with a NUL is flagged, and ends where
 Python ends it; it is then read singly.
 """
 
@@ -23,7 +23,7 @@ _LINE_BREAKS, _RETURNS, _QUOTES = map(repeated, b'\n\r"')
 
 @inner
 def end_of_cell(data: Any, words: Any, place: int, size: int, delimiter: int) -> Any:
-    """The next byte that may end a cell without quotes, or is a NUL or beyond ASCII."""
+    """The next byte that may end an unquoted cell, or is a NUL or beyond ASCII."""
     delimiters = ONES * np.uint64(delimiter)
     while place + 8 <= size:
         word = words[place]
@@ -47,7 +47,7 @@ def end_of_cell(data: Any, words: Any, place: int, size: int, delimiter: int) ->
 
 @inner
 def end_of_quoted(data: Any, words: Any, place: int, size: int) -> Any:
-    """The next byte of a cell in quotes that is a quote, a line break, a NUL or beyond ASCII."""
+    """The next byte of a quoted cell that is a quote, a line break, a NUL or beyond ASCII."""
     while place + 8 <= size:
         word = words[place]
         marks = (
@@ -75,10 +75,9 @@ def scan_records(
     records: Any,
     values: Any,
 ) -> tuple[int, int, int]:
-    """Scan whole records, as many as there is room for. Returns how many, how many lines they
-    have, and where they end.
+    """Scan complete records, up to the room for them: their number, their lines, and their end.
 
-    A record that does not end in the block is left for the next one, unless this is the last.
+    A record that does not end in the block is left for the next block, unless this is the last.
     The kind of a cell in which quotes are doubled is 1. A record with another number of cells is
     flagged with 1, and with 2 if it may be no record at all. Blank records are left out.
     """
@@ -118,7 +117,7 @@ def scan_records(
                     note |= 4 if sign >= 128 else 0
                     place += 1
                 if place >= size or (place + 1 >= size and not is_last):
-                    # The quote is not closed in this block, or may be a doubled one.
+                    # The quote is not closed in this block, or may be a doubled quote.
                     if is_last:
                         is_good = False
                         is_whole = True
@@ -148,14 +147,14 @@ def scan_records(
             if place < size and data[place] == delimiter:
                 place += 1
                 continue
-            # The end of the record, or of what can be read of it.
+            # The end of the record, or of the part that can be read.
             while place < size and data[place] == 13:
                 place += 1
             if place >= size:
                 is_whole = is_last
                 break
             if data[place] != 10:
-                # Python gives up here, and goes on with the next line.
+                # Python reports an error here, and goes on with the next line.
                 is_good = False
                 while place < size and data[place] != 10:
                     place += 1

@@ -1,10 +1,10 @@
-"""JSON lines, scanned: where in a block of bytes the values stand that a library asks for.
+"""The scanner of JSON lines: it finds the places of wanted values in a block of bytes.
 
 In come bytes and a tree of names; out go, for each line and each name of the tree, the kind of the
-value there and where it begins and ends. Every byte of a line is looked at, so that a line that is
-not flagged is JSON by the letter, with no member given twice. What needs more than that (an escape
-in a name, a number that may not fit, nesting of more than `DEEPEST` levels, text that is no JSON)
-flags its line, which is then read singly. Values are made of the places by `values` and `texts`.
+value and its place. Every byte of a line is read, so that a line without a flag is valid JSON
+without duplicate members. Other lines (with an escape in a name, a number that may not fit, nesting
+of more than `DEEPEST` levels, or text that is no JSON) are flagged, and then read singly. `values`
+and `texts` make values of places.
 
 The module is long because one loop reads all of JSON, and its parts are inlined into it.
 """
@@ -20,7 +20,7 @@ from ensue.events.kernels.texts import hex_digits
 from ensue.events.kernels.words import HIGHEST, first_marked, marks_of, repeated
 
 ABSENT, NULL, TRUE, FALSE, WHOLE, REAL, TEXT, ESCAPED, OBJECT, ARRAY = range(10)
-"""Kinds of values. A text is `ESCAPED` if a backslash stands in it."""
+"""Kinds of values. A text is `ESCAPED` if it contains a backslash."""
 
 _LINE_BREAKS, _SPACES, _QUOTES, _BACKSLASHES = map(repeated, b'\n "\\')
 _IS_PLAIN = np.array([32 <= sign < 128 and sign not in b'"\\' for sign in range(256)])
@@ -34,11 +34,11 @@ _LONGEST_WHOLE = 18
 _LONGEST_NUMBER = 40
 
 OTHER_MEMBERS, OTHER_DATA, BEYOND_ASCII, CLASH = 1, 2, 4, 8
-"""Notes on a line: it has members, or data, that no name of the tree stands for; it has text beyond
-ASCII, which has to be checked to be UTF-8; or a member that is named like an attribute of data."""
+"""Notes on a line: it has members, or data, that are not in the tree; it has bytes beyond ASCII, to
+be checked for UTF-8; or it has a member with the name of an attribute of data."""
 
 NO_SLOT, CLASHING = -1, -2
-"""In place of a slot: the value is not asked for, or the name may not stand there."""
+"""In place of a slot: the value is not wanted, or the name is not allowed there."""
 
 
 @inner
@@ -50,7 +50,7 @@ def skip_space(data: Any, place: int, end: int) -> int:
 
 @inner
 def end_of_plain(data: Any, words: Any, place: int, end: int) -> Any:
-    """The next byte of a text that is a quote, a backslash, a control or beyond ASCII."""
+    """The next byte of a text that is a quote, a backslash, a control character or beyond ASCII."""
     while place + 8 <= end:
         word = words[place]
         marks = (
@@ -79,7 +79,7 @@ def end_of_line(data: Any, words: Any, place: int, size: int) -> Any:
 
 @inner
 def digest_of(data: Any, words: Any, begin: int, end: int) -> Any:
-    """A number for a name; names of at most eight bytes have one each, others may share one."""
+    """A number for a name, which is unique for names of at most eight bytes."""
     length = end - begin
     if begin >= words.size:
         digest = np.uint64(0)
@@ -95,7 +95,7 @@ def digest_of(data: Any, words: Any, begin: int, end: int) -> Any:
 
 @inner
 def end_of_number(data: Any, place: int, end: int) -> int:
-    """The end of a number; negative for a real, 0 if there is none that can be relied on."""
+    """The end of a number; negative for a real, 0 if there is no certain number."""
     begin = place
     is_real = False
     if place < end and data[place] == 45:
@@ -131,7 +131,7 @@ def end_of_number(data: Any, place: int, end: int) -> int:
 
 @inner
 def after_escape(data: Any, place: int, end: int) -> int:
-    """The end of an escape in a text that begins with its backslash; negative if it is none."""
+    """The end of an escape that begins at a backslash; negative if it is no valid escape."""
     if place + 1 >= end:
         return -1
     letter = data[place + 1]
@@ -162,13 +162,13 @@ def after_escape(data: Any, place: int, end: int) -> int:
 
 @inner
 def child_of(node: int, digest: int, data: Any, begin: int, end: int, tree: Any) -> int:
-    """The child of a node with the name that stands in the data; 0 if there is none."""
+    """The child of a node with the name at a place of the data; 0 if there is none."""
     child_begins, digests, name_begins, names, _, hints, _, _ = tree
     first, last = child_begins[node], child_begins[node + 1]
     count = last - first
     hint = hints[node]
     for step in range(count):
-        # Lines of one kind have their members in one order.
+        # Similar lines have their members in the same order.
         place = first + (hint + step) % count
         if digests[place] != digest:
             continue
@@ -185,7 +185,7 @@ def child_of(node: int, digest: int, data: Any, begin: int, end: int, tree: Any)
 
 
 def new_stacks() -> tuple[Any, ...]:
-    """Room for what is open while a line is scanned."""
+    """Stacks for the open objects and arrays of a line."""
     levels, names = DEEPEST + 2, MOST_NAMES
     nodes, slots, firsts, begins, ends = (
         np.empty(count, np.int64) for count in (levels, levels, levels, names, names)
@@ -205,13 +205,13 @@ def scan_lines(
     records: Any,
     values: Any,
 ) -> tuple[int, int]:
-    """Scan all lines of a block. Returns how many records there are, and how many lines.
+    """Scan all lines of a block: the number of records, and of lines.
 
-    `tree` has, for each node, where its children begin (they are numbered from 1 in the order of
-    all lists; node 0 is the line itself), their digests and names, the slot of each node, or -1,
-    where a search in it begins, and the slots below it. `stacks` is room for the open objects
-    (their node, or -1) and arrays (-2), with their slots, and for the names in each object. Under
-    `limits_extensions` a member that no name stands for must be text, a whole number or a boolean.
+    `tree` has, for each node, the place of its first child (children are numbered from 1 in the
+    order of all lists; node 0 is the line itself), their digests and names, the slot of each node
+    or -1, the child at which a search begins, and the slots below it. `stacks` has the open objects
+    (their node, or -1) and arrays (-2), with their slots, and the names in each object. With
+    `limits_extensions` a member that is not in the tree must be text, an integer or a boolean.
     `data_node` is the node of `data`.
     """
     _, _, _, _, slots, _, below_begins, below_slots = tree
@@ -240,8 +240,8 @@ def scan_lines(
             depth = 1
             place += 1
         seen = 0
-        # What comes next: 0 a name or the end of an object, 1 a value, 2 a comma or an end, 3 a
-        # name, 4 a value or the end of an array.
+        # What is expected next: 0 a name or the end of an object, 1 a value, 2 a comma or an end,
+        # 3 a name, 4 a value or the end of an array.
         expected = 0
         node = -1
         while is_good and depth > 0:
@@ -339,7 +339,7 @@ def scan_lines(
                     continue
                 is_good = False
                 break
-            # A value, or the end of an array that holds nothing.
+            # A value, or the end of an empty array.
             if expected == 4 and sign == 93:
                 place += 1
                 depth -= 1
@@ -417,7 +417,7 @@ def scan_lines(
             ):
                 kind, value_end = 1, place + 4
                 place += 4
-                # Inside of a null everything is null; but there is no null in place of all data.
+                # All values inside of a null are null, but not where all data are null.
                 if node > 0 and node != data_node:
                     for below in range(below_begins[node], below_begins[node + 1]):
                         kinds[below_slots[below], row] = 1

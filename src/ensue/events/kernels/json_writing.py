@@ -1,7 +1,7 @@
-"""JSON written in columns: texts with their escapes, times, and lines put together of parts.
+"""The writing of JSON in columns: texts with their escapes, times, and lines of several parts.
 
-In come columns; out go bytes and where each text begins. The bytes are the ones that `cloudevents`
-writes for the same values, one event at a time.
+In come columns; out go bytes and the offset of each text. The bytes are those that `cloudevents`
+writes for the same values, event by event.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def needs_escapes(data: Any) -> bool:
 
 @uncounted
 def write_strings(data: Any, begins: Any, ends: Any, missing: Any, out: Any, offsets: Any) -> int:
-    """JSON strings with their quotes, `null` for what is missing. There is room for all of it."""
+    """Write JSON strings with their quotes, `null` for missing ones; `out` has room for all."""
     at = 0
     for row in range(len(begins)):
         offsets[row] = at
@@ -69,7 +69,7 @@ def write_strings(data: Any, begins: Any, ends: Any, missing: Any, out: Any, off
 
 @inner
 def write_digits(value: int, count: int, out: Any, at: int) -> int:
-    """A number with so many digits; returns where it ends."""
+    """Write a number with so many digits; the end is returned."""
     for place in range(at + count - 1, at - 1, -1):
         out[place] = 48 + value % 10
         value //= 10
@@ -78,7 +78,7 @@ def write_digits(value: int, count: int, out: Any, at: int) -> int:
 
 @uncounted
 def write_times(values: Any, missing: Any, quoted: bool, out: Any, offsets: Any) -> int:
-    """RFC 3339 times in UTC with no more digits than they need; `null` for what is missing."""
+    """Write RFC 3339 times in UTC, without superfluous digits; `null` for missing ones."""
     at = 0
     for row in range(len(values)):
         offsets[row] = at
@@ -130,7 +130,7 @@ def write_times(values: Any, missing: Any, quoted: bool, out: Any, offsets: Any)
 
 @uncounted
 def put_texts(data: Any, begins: Any, ends: Any, positions: Any, out: Any) -> None:
-    """Write a text for each row where its line has come to."""
+    """Write a text for each row at the position of its line."""
     for row in range(len(positions)):
         at = positions[row]
         for place in range(begins[row], ends[row]):
@@ -141,7 +141,7 @@ def put_texts(data: Any, begins: Any, ends: Any, positions: Any, out: Any) -> No
 
 @uncounted
 def put_constant(data: Any, positions: Any, out: Any) -> None:
-    """Write one text into each row where its line has come to."""
+    """Write one and the same text at the position of each line."""
     for row in range(len(positions)):
         at = positions[row]
         for place in range(len(data)):

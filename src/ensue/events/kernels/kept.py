@@ -1,8 +1,8 @@
-"""Whether loops have been compiled before on this machine, as far as a quick look tells.
+"""A quick check whether loops have been compiled before on this machine.
 
-Nothing is loaded for it: numba keeps what it has compiled in files, in a folder that the user has
-named, beside the source or, where that cannot be written, in the cache folder of the user. A loop
-whose source has changed since is compiled again all the same.
+Nothing is imported for it: numba caches compiled code in files, in a folder that the user has set,
+beside the source or, if that is read-only, in the cache folder of the user. A loop whose source has
+changed since is compiled again.
 """
 
 from __future__ import annotations

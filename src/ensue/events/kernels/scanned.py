@@ -1,4 +1,4 @@
-"""The arrays that scanners of text fill: records of a block, and the values in them."""
+"""The arrays that scanners of text fill in: the records of a block, and the values in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 class Records(NamedTuple):
-    """For each record: where it begins and ends, its line, a flag and notes of the scanner."""
+    """For each record: its begin and end, its line, a flag and notes of the scanner."""
 
     begins: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
@@ -19,18 +19,18 @@ class Records(NamedTuple):
 
     @classmethod
     def room(cls, size: int) -> Self:
-        """Room for so many records, with nothing in it."""
+        """Room for so many records."""
         begins, ends, lines = np.empty((3, size), np.int64)
         return cls(begins, ends, lines, *np.empty((2, size), np.uint8))
 
     def first(self, count: int) -> Self:
-        """The first records of these."""
+        """The first `count` records."""
         begins, ends, lines = self.begins[:count], self.ends[:count], self.lines[:count]
         return type(self)(begins, ends, lines, self.flagged[:count], self.notes[:count])
 
 
 class ScannedValues(NamedTuple):
-    """For each slot and record, what stands there: its kind, and where it begins and ends.
+    """For each slot and record, the kind of the value, its begin and its end.
 
     In CSV the kind is 1 for a cell in which quotes are doubled.
     """

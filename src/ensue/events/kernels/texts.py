@@ -1,7 +1,7 @@
-"""Texts out of a block of bytes: copied, and with what was escaped in JSON or CSV as it is meant.
+"""Texts from a block of bytes, copied without the escapes of JSON or CSV.
 
 In come bytes and places; out go the bytes of all texts one after the other, and their ends. A text
-with an escape that cannot be taken at its word (half a character, an unknown letter) is flagged.
+with an invalid escape (half a character, an unknown letter) is flagged.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from ensue.events.kernels.compiling import inner, uncounted
 
 PLAIN, JSON_ESCAPES, DOUBLED_QUOTES = 0, 1, 2
-"""How a text is written."""
+"""The escapes in a text."""
 
 
 @uncounted
@@ -27,7 +27,7 @@ def total_length(begins: Any, ends: Any, present: Any) -> int:
 
 @inner
 def hex_digits(data: Any, place: int, end: int) -> int:
-    """The number that four hexadecimal digits make; negative if they are none."""
+    """The number of four hexadecimal digits; negative if they are none."""
     if place + 4 > end:
         return -1
     number = 0
@@ -47,7 +47,7 @@ def hex_digits(data: Any, place: int, end: int) -> int:
 
 @inner
 def write_character(code: int, out: Any, at: int) -> int:
-    """A character in UTF-8; returns where it ends."""
+    """Write a character in UTF-8; the end is returned."""
     if code < 0x80:
         out[at] = code
         return at + 1
@@ -69,9 +69,9 @@ def write_character(code: int, out: Any, at: int) -> int:
 
 @inner
 def unescaped(data: Any, place: int, end: int, out: Any, at: int) -> int:
-    """A JSON text without its escapes, which are never longer than what they stand for.
+    """Write a JSON text without its escapes; the end is returned, negative for a bad escape.
 
-    Returns where it ends; negative if an escape is none.
+    A character is never longer than its escape, so that there is room.
     """
     while place < end:
         sign = data[place]
@@ -122,10 +122,10 @@ def unescaped(data: Any, place: int, end: int, out: Any, at: int) -> int:
 def copy_texts(
     data: Any, begins: Any, ends: Any, present: Any, how: Any, out: Any, offsets: Any, wrong: Any
 ) -> Any:
-    """Copy the texts of rows one after the other; `how` says how the text of a row is escaped.
+    """Copy the texts of rows one after the other; `how` has the escapes of each row.
 
-    `data` and `out` are each bytes and the words of them (`words`). Words are copied whole, so that
-    there is room for one more in `out`: the next text is written over what is too much.
+    `data` and `out` are each bytes and their words (`words`). Whole words are copied, so that `out`
+    needs room for one more: the next text overwrites the surplus.
     """
     data, words = data
     out, out_words = out

@@ -1,8 +1,8 @@
-"""Values from text, many at once: RFC 3339 times and whole numbers.
+"""Values of many texts at once: RFC 3339 times and integers.
 
-In come bytes and, for each row, where its text begins and ends; out go numbers, and for each row
-how it was read. What these loops do not read may still be right (a leap second, `+5`, a number
-beyond 64 bits): the row is then read singly.
+In come bytes and, for each row, the begin and end of its text; out go numbers, and for each row
+whether it was read. A text that these loops do not read may still be valid (a leap second, `+5`, a
+number beyond 64 bits): its row is then read singly.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 from ensue.events.kernels.compiling import inner, uncounted
 
 UNREAD, READ, LOCAL = 0, 1, 2
-"""How a time was read: not, with its offset, or without one."""
+"""A time was not read, was read with its offset, or has no offset."""
 
 _DAY = 86_400_000_000
 
 
 @inner
 def digits(data: Any, begin: int, count: int) -> int:
-    """The number that so many digits make; negative if there is anything else."""
+    """The number of so many digits; negative if there is another character."""
     number = 0
     for place in range(begin, begin + count):
         digit = data[place] - 48
@@ -53,10 +53,10 @@ def days_in_month(year: int, month: int) -> int:
 def parse_times(
     data: Any, begins: Any, ends: Any, earliest: int, latest: int, out: Any, how: Any
 ) -> int:
-    """RFC 3339 texts as microseconds since 1970, and how each was read. Returns how many were."""
+    """Read RFC 3339 texts as microseconds since 1970; the number of texts read is returned."""
     read = 0
     date_of, days = -1, 0
-    # A part is compiled anew for each number that is written out where it is called.
+    # An inlined function would be compiled anew for each literal number in a call.
     two, four = np.int64(2), np.int64(4)
     for row in range(len(begins)):
         begin, end = begins[row], ends[row]
@@ -131,7 +131,7 @@ def parse_times(
 
 @uncounted
 def parse_whole_numbers(data: Any, begins: Any, ends: Any, out: Any, ok: Any) -> int:
-    """Texts of whole numbers of at most 18 digits. Returns how many were read."""
+    """Read integers of at most 18 digits; the number of texts read is returned."""
     read = 0
     for row in range(len(begins)):
         place, end = begins[row], ends[row]

@@ -1,8 +1,8 @@
-"""Eight bytes of a text looked at together, as a number of 64 bits.
+"""Searches over eight bytes of a text at once, as a word of 64 bits (SWAR).
 
-`words_of` gives, for each byte of a block, the eight bytes that begin there. `marks_of` and the
-searches built on it return a word in which the highest bit of the first matching byte is set, and
-of no byte before it; bits of the bytes behind it mean nothing.
+`words_of` has, for each byte of a block, the eight bytes that begin there. `marks_of` and the
+searches with it return a word in which the highest bit of the first matching byte is set, and of no
+byte before it; the bits of later bytes are meaningless.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ HIGHEST = np.uint64(0x8080808080808080)
 
 
 def repeated(sign: int) -> np.uint64:
-    """A word of eight times the same byte."""
+    """A word of eight equal bytes."""
     return ONES * np.uint64(sign)
 
 
 def words_of(block: bytes | npt.NDArray[np.uint8]) -> Any:
-    """For each byte of a block, but for the last seven, the eight bytes that begin there."""
+    """For each byte of a block, but for the last seven, the word that begins there."""
     room = block if len(block) >= WORD else bytes(block) + bytes(WORD)
     return np.ndarray((len(room) - WORD + 1,), np.dtype("<u8"), room, 0, (1,))
 
 
 @inner
 def marks_of(word: Any, signs: Any) -> Any:
-    """The bytes of a word that are those of `signs`; only the highest bits mean anything."""
+    """The bytes of a word that equal those of `signs`, by their highest bits."""
     other = word ^ signs
     return (other - ONES) & ~other
 
 
 @inner
 def first_marked(marks: Any) -> Any:
-    """The first byte whose highest bit is set; at least one is."""
+    """The first byte with its highest bit set; there must be one."""
     found = marks & HIGHEST
     before = ((found & (~found + np.uint64(1))) - np.uint64(1)) >> np.uint64(7)
     return np.int64(((before & ONES) * ONES) >> np.uint64(56))
@@ -47,7 +47,7 @@ def first_marked(marks: Any) -> Any:
 
 @uncounted
 def count_of(data: Any, sign: int) -> int:
-    """How often a byte stands in a block. Other threads run meanwhile, unlike in `bytes.count`."""
+    """The number of times that a byte occurs; unlike in `bytes.count`, other threads can run."""
     found = 0
     for place in range(data.size):
         found += data[place] == sign

@@ -1,8 +1,8 @@
-"""Which column or path of a record is what: said once by a user, and meant the same at every door.
+"""A user's mapping of columns or paths of records to parts of an event.
 
-`definition` has the `Mapping` and the ways to write it; `values` has what it makes of single
-times; `rows` applies it to one record, and `tables` to a table of columns. Both make the form that
-`ensue.events.columns` describes. `tables` needs pyarrow, so it is imported with columns only.
+`definition` has the `Mapping` and its text forms; `values` reads single times, `instants` columns
+of times; `rows` applies a mapping to one record, and `tables` to a table. Both make the columns of
+`ensue.events.columns`. `tables` needs pyarrow, so that only callers with columns import it.
 """
 
 from ensue.events.mapping.definition import UNITS, Mapping, Origin

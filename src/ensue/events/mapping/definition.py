@@ -1,8 +1,8 @@
-"""A mapping: for parts of an event, the columns or dotted paths of a record that hold them.
+"""A mapping: for parts of an event, the columns or dotted paths of a record they come from.
 
 In comes text (`time=ts:ms,type=event_name,user=actor.name`) or a dictionary; out goes a frozen
-`Mapping`, or a `UsageError` with everything that is wrong. Whether a column is there is only known
-with the data, so that is asked in `rows` and `tables`.
+`Mapping`, or a `UsageError` with all problems. Whether a column exists is only known with the data,
+and checked in `rows` and `tables`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ EXAMPLE = "time=ts:ms,type=event_name,user=actor.name"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a part of an event comes from: a column or a dotted path, and the unit of its times."""
+    """The origin of a part of an event: a column or a dotted path, and the unit of times."""
 
     path: str
     unit: str | None = None
@@ -42,12 +42,12 @@ class Origin:
 
 @dataclass(frozen=True)
 class Mapping:
-    """Which columns are what, as a user gives it; by default the rule of `events.columns`.
+    """The meaning of columns as a user gives it; by default the rule of `events.columns`.
 
-    `columns` has, by the name of an attribute of CloudEvents (`time`, `id`, `ce_NAME`, ...) or of
-    the data, where it comes from. A column that is named there loses its own name; the outer part
-    of a path keeps it. `type` is the type of every event. In the zone `timezone` are all times
-    that have no offset.
+    `columns` has the origin of attributes of CloudEvents (`time`, `id`, `ce_NAME`, ...) and of the
+    data, by their names. A column that is an origin loses its own name; the outer column of a path
+    keeps its name. `type` is the type of every event. Times without an offset are in the zone
+    `timezone`.
     """
 
     columns: MappingOf[str, Origin] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Mapping:
         type: str | None = None,  # noqa: A002 - the CloudEvents name
         timezone: str | None = None,
     ) -> Self:
-        """`Mapping.parse("time=ts:ms,user=actor.name")`: what `--columns` takes."""
+        """A mapping from the text of `--columns`: `Mapping.parse("time=ts:ms,user=actor.name")`."""
         parts = [part.strip() for part in (text or "").split(",")]
         if parts == [""]:
             parts = []
@@ -125,7 +125,7 @@ class Mapping:
         type_: str | None,
         timezone: str | None,
     ) -> Self:
-        """The mapping; `UsageError` with the problems of its text and its own, all at once."""
+        """The mapping. Raises `UsageError` with the problems of its text and its own."""
         try:
             mapping = cls(columns, type_, timezone)
         except UsageError as error:
@@ -173,16 +173,16 @@ class Mapping:
 
     @property
     def is_default(self) -> bool:
-        """Whether the user has given nothing."""
+        """Whether the user has given no mapping."""
         return not self.columns and self.type is None and self.timezone is None
 
     @property
     def is_plain(self) -> bool:
-        """Whether JSON objects are read as rows, by their members, and not as CloudEvents."""
+        """Whether JSON objects are read as rows of members, and not as CloudEvents."""
         return bool(self.columns) or self.type is not None
 
     def unit(self, name: str) -> str | None:
-        """The unit in which a part of an event counts time, if it was given one."""
+        """The unit of the times of an attribute, if it has one."""
         origin = self.columns.get(name)
         return None if origin is None else origin.unit
 

@@ -1,8 +1,7 @@
-"""Instants of whole columns: what `values` says of one value, over arrays.
+"""Instants of whole columns, as `values` reads single ones.
 
-In comes an Arrow column of timestamps, texts or numbers; out go microseconds since 1970, and which
-rows have none or could not be read here. Compiled loops are loaded where a text is met: timestamps
-need none of them.
+In comes an Arrow column of timestamps, texts or numbers; out go microseconds since 1970, and the
+rows that are null or were not read. Compiled loops are loaded for text only.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from ensue.events.times import EARLIEST, EPOCH, LATEST
 TIME = pa.timestamp("us", "UTC")
 _MINUTE = 60_000_000
 _WHOLE_MINUTES_SINCE = 63_072_000_000_000
-"""1972: from then on the clocks of all zones have differed from UTC by whole minutes."""
+"""The year 1972, since when the offsets of all zones are whole minutes."""
 
 
 class ReadInstants(NamedTuple):
-    """`missing` are the rows that are null, `unread` those whose value was not read."""
+    """Instants; `missing` are rows that are null, `unread` rows whose value was not read."""
 
     values: npt.NDArray[np.int64]
     missing: npt.NDArray[np.bool_]
@@ -34,7 +33,7 @@ class ReadInstants(NamedTuple):
 
 
 def is_time(type_: pa.DataType, unit: str | None) -> bool:
-    """Whether a column of a type can hold instants, as numbers if there is a unit."""
+    """Whether a column of a type can have instants; numbers only with a unit."""
     kind = pa.types
     if kind.is_dictionary(type_):
         return is_time(type_.value_type, unit)
@@ -73,8 +72,8 @@ def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> Re
 
 
 def null_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which rows of a column are null."""
-    # Most columns have none, and know it.
+    """The rows of a column that are null."""
+    # Most columns have no null, and know it.
     return np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
 
 
@@ -102,7 +101,7 @@ def _of_text(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
 
 
 def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> tuple[Any, Any]:
-    """The instants of RFC 3339 texts in a block of bytes, and which were not read."""
+    """The instants of RFC 3339 texts in a block of bytes, and the rows that were not read."""
     from ensue.events.kernels.values import LOCAL, READ, parse_times
 
     values, how = np.empty(len(begins), np.int64), np.empty(len(begins), np.uint8)
@@ -163,14 +162,14 @@ def _filled(column: pa.Array, zero: Any) -> Any:
 
 
 def _scaled(numbers: Any, unit: str) -> tuple[Any, Any]:
-    """Whole numbers as microseconds, and which of them lie outside of the calendar."""
+    """Integers as microseconds, and the rows that lie outside of the calendar."""
     if unit == "ns":
         values = np.floor_divide(numbers, 1_000)
         return values, (values < EARLIEST) | (values > LATEST)
     factor = WHOLE_FACTORS[unit]
     earliest, latest = -(-EARLIEST // factor), LATEST // factor
     if len(numbers) and earliest <= numbers.min() and numbers.max() <= latest:
-        # As nearly always: two numbers tell it of all.
+        # Nearly always all numbers are in range: the smallest and the largest show it.
         wrong = np.zeros(len(numbers), np.bool_)
         return numbers if factor == 1 else numbers * factor, wrong
     wrong = (numbers < earliest) | (numbers > latest)
@@ -178,7 +177,7 @@ def _scaled(numbers: Any, unit: str) -> tuple[Any, Any]:
 
 
 def in_zone(local: Any, zone: ZoneInfo) -> tuple[Any, Any]:
-    """The instants of local times (in microseconds, as if in UTC), and which are none."""
+    """The instants of local times (in microseconds, as if in UTC), and the rows without one."""
     wrong = np.zeros(len(local), np.bool_)
     offsets = np.zeros(len(local), np.int64)
     step = np.where(local >= _WHOLE_MINUTES_SINCE, _MINUTE, 1_000_000)
@@ -196,7 +195,7 @@ _NEVER = 2**62
 
 
 def _offset(moment: int, zone: ZoneInfo) -> int:
-    """How far a local time is ahead of UTC; `_NEVER` for a time that the clocks leave out."""
+    """The offset of a local time from UTC; `_NEVER` for a time that clocks skip."""
     try:
         naive = (EPOCH + timedelta(microseconds=moment)).replace(tzinfo=None)
         ahead = naive.replace(tzinfo=zone).utcoffset() or timedelta()

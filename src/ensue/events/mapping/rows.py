@@ -1,10 +1,10 @@
-"""A mapping over one record: its members in, the members of a CloudEvent out.
+"""A mapping applied to one record: from its members to the members of a CloudEvent.
 
 A JSON object is read like a row of a table: its members are columns, by the rule of
 `ensue.events.columns`. Since objects have no schema, a declared attribute that an object does not
-have is null. In objects and rows alike, what is named like an attribute of CloudEvents, is not
-mapped, and is an object or a list (Debezium's `source`) stays in the data. Values are not compared
-with declared types here, but for times: that is `conformance`.
+have is null. In objects and rows, an object or a list with the name of a CloudEvents attribute
+(Debezium's `source`) stays in the data, unless it is mapped. Except for times, values are checked
+against declared types in `conformance`.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def apply_row(
     source: str = "record",
     convert: Convert | None = None,
 ) -> dict[str, Any]:
-    """The members of a CloudEvent that a JSON object makes, or with a `convert` a table's row.
+    """The members of a CloudEvent from a JSON object or, with `convert`, from a row of a table.
 
-    `number` and `source` stand in for the id and the source of a record that has none. Raises
-    `EventError` with what is wrong with times; the rest is for `event_of` and `conform`.
+    `number` and `source` are the id and the source of a record without them. Raises `EventError`
+    with the problems of times; `event_of` and `conform` find all others.
     """
     if convert is None and not mapping.is_plain:
         return _local_cloud_event(mapping, members, types)
@@ -127,7 +127,7 @@ def row_reader(
     convert: Convert,
     where: str,
 ) -> RowReader | MappedRowReader:
-    """What makes events of the rows of a table. Raises `UsageError` if its columns make none."""
+    """The reader of the rows of a table. Raises `UsageError` if its columns make no events."""
     if mapping is None or mapping.is_default:
         return RowReader(Layout.of(names, where), types, source, convert)
     missing = [
@@ -164,7 +164,7 @@ def _local_cloud_event(
 
 
 def find(members: Any, path: str) -> Any:
-    """The value at a path, `ABSENT` if there is none; a name with dots in it goes first."""
+    """The value at a path, `ABSENT` if there is none; a name with dots takes precedence."""
     if not isinstance(members, MappingOf):
         return ABSENT
     if path in members:
@@ -176,10 +176,10 @@ def find(members: Any, path: str) -> Any:
 def _sorted_members(
     mapping: Mapping, members: MappingOf[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The attributes of CloudEvents among the members, and those of the data.
+    """The members that are attributes of CloudEvents, and those of the data.
 
-    A member that the mapping gives another name has lost its own, and one whose name is given to
-    another member is left out.
+    A member that the mapping renames has no longer its own name, and a member whose name the
+    mapping gives to another one is left out.
     """
     moved = {origin.path for origin in mapping.columns.values()}
     taken = {*mapping.columns, *(["type"] if mapping.type is not None else [])}
@@ -202,8 +202,10 @@ def _sorted_members(
 def _whole(
     attributes: dict[str, Any], convert: Convert | None, problems: list[str]
 ) -> MappingOf[str, Any]:
-    """The attributes together with what stands in `data`, if that is an object or, in a table,
-    the JSON text of one; what is given by itself goes first."""
+    """The attributes together with those in `data`, over which they take precedence.
+
+    `data` is an object or, in a table, the JSON text of one.
+    """
     inner = attributes.get(DATA_COLUMN)
     if convert is not None and isinstance(inner, str):
         try:
@@ -223,7 +225,7 @@ def _whole(
 def _shaped(
     data: MappingOf[str, Any], declared: MappingOf[str, ValueType], convert: Convert | None
 ) -> MappingOf[str, Any]:
-    """The data with declared attributes in their places, and cells as their types want them."""
+    """The data with declared attributes in their places, and cells converted to their types."""
     flat = {name: data[name] for name in declared if is_nested(name) and name in data}
     if flat:
         data = with_values({name: data[name] for name in data if name not in flat}, flat)
@@ -234,7 +236,7 @@ def _shaped(
         name: convert(value, declared[name]) for name, value in held.items() if value is not None
     }
     whole = with_values(data, changed) if changed else data
-    # A cell that is null and is no declared attribute says nothing.
+    # A null cell of an undeclared attribute is left out.
     return {name: each for name, each in whole.items() if each is not None or name in declared}
 
 
@@ -244,7 +246,7 @@ def _with_instants(
     declared: MappingOf[str, ValueType],
     problems: list[str],
 ) -> MappingOf[str, Any]:
-    """The data with times as the mapping reads them: with their unit, or in its zone."""
+    """The data with times read by the unit or the zone of the mapping."""
     units = {name: origin.unit for name, origin in mapping.columns.items() if origin.unit}
     wanted = [name for name, type_ in declared.items() if type_.name == "timestamp"]
     changed: dict[str, Any] = {}

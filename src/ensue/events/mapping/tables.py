@@ -1,8 +1,8 @@
-"""A mapping over a table: columns in, the columns of `ensue.events.columns` out.
+"""A mapping applied to a table: from its columns to those of `ensue.events.columns`.
 
-Every step is over a whole column. A row whose times cannot be read is `doubtful`, and its time is
-null: it is read singly by `rows`, which says what is wrong, or finds that nothing is. Columns that
-are not there are a `UsageError` that names all of them.
+Every step is over a whole column. A row whose times were not read is `doubtful`, and its time is
+null: it is read singly by `rows`, which reports its problems, if there are any. All missing columns
+are named in one `UsageError`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class Mapped(NamedTuple):
-    """Rows in the form of `events.columns`; `doubtful` says which of them are read singly."""
+    """Rows with the columns of `events.columns`; `doubtful` rows must be read singly."""
 
     rows: pa.RecordBatch
     doubtful: Mask | None
@@ -32,9 +32,9 @@ class Mapped(NamedTuple):
 def apply_table(
     mapping: Mapping, rows: pa.Table | pa.RecordBatch, types: TypeSystem, where: str
 ) -> Mapped:
-    """The rows in the form of `events.columns`, and which of them must be read singly.
+    """The rows with the columns of `events.columns`, and the rows that must be read singly.
 
-    Raises `UsageError` for columns that are not there, all at once; `where` names the table.
+    Raises `UsageError` with all missing columns; `where` names the table in the message.
     """
     batch = _one_batch(rows)
     columns = _placed(mapping, batch, where)
@@ -50,7 +50,7 @@ def apply_table(
             raise UsageError(_no_time(name, column.type, unit, where))
         found = instants_in(column, unit, mapping.zone)
         columns[name] = _as_column(found)
-        # A time that is null is said to be missing; an attribute may be null.
+        # A null time is a problem of its row; an attribute may be null.
         doubtful |= found.unread if name != "time" else found.unread | found.missing
     mapped = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
     return Mapped(mapped, doubtful if doubtful.any() else None)
@@ -66,7 +66,7 @@ def _one_batch(rows: pa.Table | pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _placed(mapping: Mapping, batch: pa.RecordBatch, where: str) -> dict[str, pa.Array]:
-    """The columns under their new names. Raises `UsageError` for all that are not there."""
+    """The columns under their new names. Raises `UsageError` with all missing columns."""
     names = batch.schema.names
     if twice := {name for name in names if names.count(name) > 1}:
         listed = ", ".join(f"`{name}`" for name in sorted(twice))
@@ -95,7 +95,7 @@ def _placed(mapping: Mapping, batch: pa.RecordBatch, where: str) -> dict[str, pa
 
 
 def _with_inner_data(columns: dict[str, pa.Array], where: str) -> dict[str, pa.Array]:
-    """Structs and lists that are named like an attribute of CloudEvents belong to the data."""
+    """The columns, with structs and lists under names of CloudEvents attributes in the data."""
     inner = {
         name: column
         for name, column in columns.items()
@@ -119,7 +119,7 @@ def _with_inner_data(columns: dict[str, pa.Array], where: str) -> dict[str, pa.A
 
 
 def _find(batch: pa.RecordBatch, path: str) -> pa.Array | None:
-    """The column at a path, null where something on the way is null."""
+    """The column at a path; null where a column around it is null."""
     if path in batch.schema.names:
         return batch.column(batch.schema.get_field_index(path))
     first, dot, rest = path.partition(".")
@@ -132,7 +132,7 @@ def _find_inside(column: pa.Array, path: str) -> pa.Array | None:
     if not pa.types.is_struct(column.type):
         return None
     names = [field.name for field in column.type]
-    # `flatten` makes a field null where its struct is.
+    # `flatten` makes a field null where its struct is null.
     if path in names:
         return column.flatten()[names.index(path)]
     first, dot, rest = path.partition(".")

@@ -1,8 +1,8 @@
-"""Instants from the values that records hold: text, numbers with a unit, datetimes.
+"""Instants from single values of records: text, numbers with a unit, datetimes.
 
-In comes one value; out go microseconds since 1970, or a `ValueError` that says what is wrong. Whole
-numbers are exact, and what is finer than a microsecond is cut off. Reals go to the nearest
-microsecond: a double of seconds is not exact to begin with. `instants` reads whole columns so.
+In comes one value; out go microseconds since 1970, or a `ValueError` with the problem. Integers are
+exact, and fractions of a microsecond are cut off. Reals are rounded to the nearest microsecond,
+since seconds in a double are not exact in any case. `instants` does the same for whole columns.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _is_real = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").
 
 
 def mapped_instant(value: Any, unit: str | None, zone: ZoneInfo | None) -> int:
-    """The instant that a value means; in a `zone` are times without an offset."""
+    """The instant of a value; times without an offset are in the `zone`."""
     if unit is not None:
         return _counted(value, unit)
     if isinstance(value, str):

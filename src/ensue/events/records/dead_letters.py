@@ -1,7 +1,7 @@
 """Rejected records as lines of a dead-letter file.
 
-A JSON line stays as it was, so that it can be mended and run again. A row of CSV or Parquet makes
-no line of its own: it becomes a JSON object with its number, the row and the problems.
+A JSON line stays as it was, so that it can be corrected and read again. A row of CSV or Parquet
+becomes a JSON object with its number, the row and the problems.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ensue.events.event import Rejected
 
 
 def dead_letter(record: Rejected, as_line: bool) -> bytes:
-    """The line of a rejected record; `as_line` keeps it as it was."""
+    """The line of a rejected record; with `as_line`, the record as it was."""
     return raw_bytes(record.raw) if as_line else _as_json(record)
 
 
@@ -26,7 +26,7 @@ def shown(record: Rejected) -> dict[str, Any]:
     """The number of a record and its row: a text, the value of a row of Parquet, or base64."""
     row: dict[str, Any]
     try:
-        # A row of Parquet comes as JSON already, a row of CSV as its text.
+        # The raw form of a Parquet row is JSON, that of a CSV row its text.
         row = {
             "row": record.raw.decode() if isinstance(record.raw, bytes) else json.loads(record.raw)
         }

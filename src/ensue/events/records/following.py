@@ -1,9 +1,9 @@
 """Records of files that still grow, as they come, and `None` while nothing comes.
 
-In come `Input`s; out go events and refused records without end, and `None` each time that nothing
-has come for a moment, so that the reader can move a clock or stop. What the files hold at the
-beginning is merged by time, as far as each file is in order by itself; from then on records come in
-the order of their arrival.
+In come `InputFile`s; out go events and refused records without end, and `None` when nothing has
+come for a moment, so that the caller can move a clock or stop. The records that are in the files at
+the beginning are merged by time, if each file is in order by itself; later records come in the
+order of their arrival.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.records import overlong
 from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
-from ensue.events.sources import STDIN, Input, open_inputs, zeek
+from ensue.events.sources import STDIN, InputFile, open_inputs, zeek
 from ensue.events.sources.finding import find_files
 from ensue.events.sources.growing import Growing, growing, identity_of, wait
 from ensue.events.types import TypeSystem
 
 MOMENT_SECONDS = 0.1
 SECONDS_BETWEEN_LOOKS = 1.0
-"""How often folders and patterns are looked through for new files."""
+"""The seconds between searches for new files in folders and patterns."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Record = Event | Rejected
 
 
 class Rows:
-    """Counts records over all files; the number stands in for an id that a record lacks."""
+    """Counts records over all files; the number is the id of a record without one."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -44,7 +44,7 @@ class Rows:
 
 
 class _OpenRecord:
-    """Lines of a record of CSV, in which a cell in quotes may go on in the next line."""
+    """The lines of an unfinished CSV record; a quoted cell may go on in the next line."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -52,7 +52,7 @@ class _OpenRecord:
         self._is_in_quotes = False
 
     def is_whole_with(self, line: bytes) -> bool:
-        """Take a line; whether the record ends with it, by its quotes or by being too long."""
+        """Add a line; true if the record ends with it, by its quotes or because it is too long."""
         self.lines.append(line)
         self._size += len(line)
         self._is_in_quotes ^= line.count(b'"') % 2 == 1
@@ -63,7 +63,7 @@ class FollowedInput:
     """The records of one file or pipe, as its lines come."""
 
     def __init__(
-        self, given: Input, types: TypeSystem, mapping: Mapping | None, rows: Rows
+        self, given: InputFile, types: TypeSystem, mapping: Mapping | None, rows: Rows
     ) -> None:
         self.source: Growing = growing(given)
         self._given = given
@@ -76,7 +76,7 @@ class FollowedInput:
         self._lines = LineReader(types, given.name, mapping)
 
     def records(self) -> Iterator[Record]:
-        """The records that are whole by now."""
+        """The records that are complete by now."""
         while lines := self.source.lines():
             if self.source.began_anew:
                 self._number, self._cells, self._open = 0, self._first_cells(), _OpenRecord()
@@ -85,17 +85,17 @@ class FollowedInput:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is waited for, unless a file grows."""
+        """Whether the end has been reached, unless a file grows."""
         return self.source.has_ended or self._given.is_file
 
     def rest(self) -> Iterator[Record]:
-        """The last record, without an ending or with a quote that is not closed."""
+        """The last record, without a line end or with an open quote."""
         yield from self._read(self.source.rest())
         if self._open.lines:
             yield from self._placed(self._csv_record())
 
     def _first_cells(self) -> CellReader | None:
-        """The reader of a file of CSV whose columns have their names from elsewhere."""
+        """The reader of a CSV file whose header was given, and is not its first line."""
         given = self._given
         if given.header is None:
             return None
@@ -114,7 +114,7 @@ class FollowedInput:
             )
 
     def _placed(self, record: Record | None) -> Iterator[Record]:
-        """A record, if there is one; a refused one with its file."""
+        """The record, if there is one; a refused record with the path of its file."""
         if isinstance(record, Rejected):
             file = None if self._given.is_stdin else self._given.path
             record = msgspec.structs.replace(record, file=file)
@@ -128,7 +128,7 @@ class FollowedInput:
         return self._csv_record() if self._open.is_whole_with(line) else None
 
     def _csv_record(self) -> Record | None:
-        """The record of the lines that are open."""
+        """The record of the lines so far."""
         raw, self._open = b"".join(self._open.lines), _OpenRecord()
         number = self._number - raw.rstrip(b"\r\n").count(b"\n")
         records = CsvRecords(raw.splitlines(keepends=True), self._given.delimiter)
@@ -149,7 +149,7 @@ class FollowedInput:
 
 def follow(
     paths: Sequence[str],
-    inputs: Sequence[Input],
+    inputs: Sequence[InputFile],
     types: TypeSystem,
     mapping: Mapping | None = None,
     *,
@@ -158,8 +158,8 @@ def follow(
 ) -> Iterator[Record | None]:
     """Records as they come, and `None` while nothing comes, until `stops` returns true.
 
-    With `grow` files are followed for ever, new files of folders and patterns included; without it,
-    what has come to its end is not waited for, and when all has, it is over.
+    With `grow` files are followed for ever, and so are new files of folders and patterns; without
+    it, the records end when all inputs have reached their ends.
     """
     rows = Rows()
     followed = [FollowedInput(each, types, mapping, rows) for each in inputs]
@@ -188,7 +188,7 @@ def follow(
 
 
 def _merged(followed: Sequence[FollowedInput]) -> Iterator[Record]:
-    """The records that files hold at the beginning, merged by time."""
+    """The records that are in files at the beginning, merged by time."""
 
     def timed(each: FollowedInput) -> Iterator[tuple[int, Record]]:
         latest = -(2**63)
@@ -201,13 +201,13 @@ def _merged(followed: Sequence[FollowedInput]) -> Iterator[Record]:
         yield record
 
 
-def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[Input]:
-    """The files of folders and patterns that have come since.
+def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[InputFile]:
+    """The new files of folders and patterns.
 
-    A file that was followed and has another name now, or a copy of it beside it (`app.log.1`,
-    `app.log-20240506.gz`), has been read already.
+    A followed file under another name, or a copy of it (`app.log.1`, `app.log-20240506.gz`), is not
+    new: it has been read already.
     """
-    found: list[Input] = []
+    found: list[InputFile] = []
     known = {each.path for each in followed}
     held = {each.identity for each in followed}
     for path in paths:
@@ -216,12 +216,12 @@ def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[Input
         try:
             for file in find_files([path]):
                 is_old = any(file.startswith(each) for each in known)
-                # An empty file does not tell yet what it is.
+                # The format of an empty file is not known yet.
                 if is_old or identity_of(file) in held or not Path(file).stat().st_size:
                     continue
                 (each,) = open_inputs([file])
                 found += [each] if each.is_file and each.format in ("jsonl", "csv") else []
         except (UsageError, FileNotFoundError):
-            # Files that are just being renamed; the next look finds them.
+            # A file that is just being renamed is found the next time.
             continue
     return found

@@ -1,9 +1,8 @@
-"""Records of text files that are longer than a record may be.
+"""Records of text files that are too long.
 
-A line that never ends would fill memory before there is anything to say about it. Readers therefore
-cut such a line to one byte more than `RECORD_BYTES` and pass over its rest; by that length whatever
-reads single records knows it, and refuses it (`refusal`). Rows of tables have no lines, and are
-bounded by `ensue.events.records.parquet`.
+A line that never ends would fill the memory. Readers therefore cut a line to one byte more than
+`RECORD_BYTES` and skip its rest; by that length the readers of single records recognise it, and
+refuse it (`refusal`). Rows of tables are bounded in `ensue.events.records.parquet`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ RECORD_BYTES = 1 << 26
 """The longest record of a text file: a JSON line, or a row of CSV with all its lines."""
 
 KEPT_BYTES = 1 << 10
-"""How much of a record is kept that is longer."""
+"""The bytes of a longer record that are kept."""
 
 _PASSED_OVER = 1 << 20
 
@@ -41,7 +40,7 @@ def refused(number: int, raw: bytes) -> Rejected:
 
 
 def end_of_line_too_far(block: bytes) -> int:
-    """Where in a block the first line ends with which its first record is too long; -1 if none."""
+    """The end of the first line with which the first record of a block is too long; -1 if none."""
     end = block.find(b"\n", RECORD_BYTES)
     while end >= 0 and len(block[RECORD_BYTES:end].rstrip(b"\r")) == 0:
         end = block.find(b"\n", end + 1)
@@ -61,7 +60,7 @@ def cut_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class LineParts:
-    """Whole lines out of bytes as they come. What is left of an overlong line is passed over."""
+    """Complete lines from blocks of bytes. The rest of an overlong line is skipped."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -1,7 +1,7 @@
 """Parquet and Arrow files of events, batch by batch.
 
-In comes a file; out go its records in their order, as `reading` promises. The rows are made
-into events by `arrow`. This module is apart from `reading` because it needs pyarrow.
+In comes a file; out go its records in order, as in `reading`. `arrow` makes events of the rows.
+This module is separate from `reading` because it needs pyarrow.
 """
 
 from __future__ import annotations
@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,20 +23,18 @@ from ensue.errors import UsageError
 from ensue.events.arrow import BatchReader
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
+from ensue.events.records.progress import OnProgress
 from ensue.events.types import TypeSystem
-
-Progress = Callable[[int, int | None], None]
-"""Is told how many rows have been read and, if that is known, how many there are."""
 
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 1 << 25
 """The most rows, and about the most bytes, that are unpacked at once."""
 MOST_BYTES = 1 << 26
-"""The most bytes that a batch may take, whatever stands in rows that were not looked at."""
+"""The most bytes that a batch may take in the worst case."""
 PROBED_ROWS = FEW_ROWS = 64
 _TEXT = "BYTE_ARRAY"
 _WITH_ALL_VALUES = {"PLAIN", "RLE", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "BIT_PACKED"}
-"""Encodings of texts that tell by their first values how long others may be."""
+"""Encodings of texts whose dictionary or first values bound the length of all values."""
 _FILE_SIGN = b"ARROW1"
 _PARQUET_SIGN = b"PAR1"
 _AGAIN = "write the file again, or copy it again from where it is whole"
@@ -49,13 +46,13 @@ def read_parquet(
     file: Path | BinaryIO,
     name: str,
     types: TypeSystem,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     rows_before: int = 0,
     mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
-    """The records of a file; `name` stands in for the `source` of rows that have none.
+    """The records of a file; `name` is the `source` of rows without one.
 
-    Numbers that stand in for ids begin after `rows_before`.
+    Rows without an id are numbered from `rows_before` on.
     """
     with ExitStack() as stack:
         opened = open_parquet(file, name, stack)
@@ -69,7 +66,7 @@ def read_arrow(
     file: Path | BinaryIO,
     name: str,
     types: TypeSystem,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     rows_before: int = 0,
     mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
@@ -121,7 +118,7 @@ def _whole_batches(
 
 
 def _plain_layout(type_: pa.DataType) -> pa.DataType:
-    """The type without views, of which pyarrow has values and few functions."""
+    """The type without views, for which pyarrow has few functions."""
     kind = pa.types
     if kind.is_string_view(type_):
         return pa.string()
@@ -137,11 +134,10 @@ def _plain_layout(type_: pa.DataType) -> pa.DataType:
 
 
 def _check_offsets(array: pa.Array) -> None:
-    """Raises `ArrowInvalid` if values do not stand one after the other in their buffer.
+    """Raises `ArrowInvalid` if the offsets of values are wrong.
 
-    A batch that is read from a file has whatever offsets stand there, and pyarrow trusts them. Its
-    full validation also refuses a batch for one text that is no UTF-8, of which only the row is
-    refused here.
+    Pyarrow trusts the offsets in a file. Its full validation would also refuse a whole batch for
+    one text that is no UTF-8, where only the row is refused here.
     """
     kind, type_ = pa.types, array.type
     if kind.is_dictionary(type_):
@@ -159,7 +155,7 @@ def _check_offsets(array: pa.Array) -> None:
         is_text = is_large or kind.is_string(type_) or kind.is_binary(type_)
         is_list = kind.is_list(type_) or kind.is_large_list(type_) or kind.is_map(type_)
         if not (is_text or is_list):
-            # Views, unions and what else has places of its own.
+            # Views, unions and other types with offsets of their own.
             array.validate(full=True)
             return
         if not len(array):
@@ -176,7 +172,7 @@ def _check_offsets(array: pa.Array) -> None:
 
 
 def _opened_arrow(file: BinaryIO, stack: ExitStack) -> pa.RecordBatchReader:
-    """A stream is read as it comes, a file from its end."""
+    """The reader of an Arrow stream, or of an Arrow file, which is read from its end."""
     seekable = file if file.seekable() else _at_rest(file, stack)
     if seekable.read(len(_FILE_SIGN)) != _FILE_SIGN:
         seekable.seek(0)
@@ -188,7 +184,7 @@ def _opened_arrow(file: BinaryIO, stack: ExitStack) -> pa.RecordBatchReader:
 
 
 class _Table(NamedTuple):
-    """What the rows of a file have in common."""
+    """The facts that all rows of a file share."""
 
     schema: pa.Schema
     name: str
@@ -199,7 +195,7 @@ class _Table(NamedTuple):
 def _records(
     batches: Iterable[pa.RecordBatch],
     table: _Table,
-    progress: Progress | None,
+    progress: OnProgress | None,
     rows_before: int,
     total: int | None,
 ) -> Iterator[Event | Rejected]:
@@ -208,7 +204,7 @@ def _records(
     for batch in batches:
         first = rows_before + done + 1
         for record in reader.read(batch, range(first, first + batch.num_rows)):
-            yield record if isinstance(record, Event) else _numbered(record, rows_before)
+            yield record if isinstance(record, Event) else record.counted_from(rows_before)
         done += batch.num_rows
         if progress:
             progress(done, total)
@@ -216,13 +212,8 @@ def _records(
         progress(done, total)
 
 
-def _numbered(record: Rejected, rows_before: int) -> Rejected:
-    """A refused row with its number in its own file."""
-    return msgspec.structs.replace(record, number=record.number - rows_before)
-
-
 def _at_rest(file: BinaryIO, stack: ExitStack) -> BinaryIO:
-    """A copy of what a pipe brings, which can be read from its end."""
+    """A copy of the bytes of a pipe, which can be read from its end."""
     copy = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     shutil.copyfileobj(file, copy)
     copy.seek(0)
@@ -230,7 +221,7 @@ def _at_rest(file: BinaryIO, stack: ExitStack) -> BinaryIO:
 
 
 class Parquet(NamedTuple):
-    """A file, opened twice: `packed` keeps its texts as Parquet does, each value once."""
+    """A file, opened twice: `packed` reads texts as dictionaries, with each value once."""
 
     file: pq.ParquetFile
     packed: pq.ParquetFile
@@ -241,7 +232,7 @@ def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> Parquet:
         file = _at_rest(file, stack)
     try:
         opened = stack.enter_context(pq.ParquetFile(file))
-        # Names that are no UTF-8 show when they are asked for.
+        # Names that are no UTF-8 raise an error when they are read.
         str(opened.schema_arrow)
         texts = [each.path for each in opened.schema if each.physical_type == _TEXT]
         packed = pq.ParquetFile(file, metadata=opened.metadata, read_dictionary=texts)
@@ -253,7 +244,7 @@ def open_parquet(file: Path | BinaryIO, name: str, stack: ExitStack) -> Parquet:
 
 
 def parquet_batches(opened: Parquet, name: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a file in batches of bounded size, however small they are packed."""
+    """The rows of a file in batches of bounded size, however well they are compressed."""
     file = opened.file
     groups = file.metadata.num_row_groups
     for group in range(groups):
@@ -269,16 +260,16 @@ def parquet_batches(opened: Parquet, name: str) -> Iterator[pa.RecordBatch]:
 
 
 def _rows_at_once(opened: Parquet, group: int) -> tuple[int, int]:
-    """How many rows of a group fill `BATCH_BYTES`, and how many can be read without danger.
+    """The rows of a group that fill `BATCH_BYTES`, and the most rows that are safe to read.
 
-    What a group says of its size is how it is packed: one text that stands in a million rows is
-    written once. The first rows tell how large rows are, and what texts there are; no batch is read
-    that could take more than `MOST_BYTES` if each of its rows had the longest.
+    The size of a group in its metadata is that of its packed form: a text that occurs in a million
+    rows is written once. The first rows show the size of rows, and the texts; no batch is read that
+    could take more than `MOST_BYTES` if each of its rows had the longest text.
     """
     try:
         first = next(opened.packed.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
     except (pa.ArrowNotImplementedError, OSError):
-        # Some encodings are not read so; what is damaged is found once more.
+        # Some encodings cannot be read as dictionaries; damage is found once more.
         first = next(opened.file.iter_batches(batch_size=PROBED_ROWS, row_groups=[group]), None)
     if first is None or not len(first):
         return PROBED_ROWS, PROBED_ROWS
@@ -289,25 +280,25 @@ def _rows_at_once(opened: Parquet, group: int) -> tuple[int, int]:
 
 
 def _rows_by_encoding(file: pq.ParquetFile, group: int) -> int:
-    """How many rows can be read where the first ones do not tell of all texts."""
+    """The rows that are safe to read if the first rows do not show all texts."""
     described = file.metadata.row_group(group)
     rows = BATCH_ROWS
     for column in (described.column(number) for number in range(described.num_columns)):
         if column.physical_type != _TEXT:
             continue
-        # Texts that are written as what they add to the one before, or that are many.
+        # Texts in a delta encoding, or with too many different values for a dictionary.
         if (
             not _WITH_ALL_VALUES.issuperset(column.encodings)
             or column.total_uncompressed_size > MOST_BYTES
         ):
             rows = FEW_ROWS
-        # A row with a list has several.
+        # A row with a list has several values.
         rows = min(rows, BATCH_ROWS * described.num_rows // max(1, column.num_values))
     return rows
 
 
 def _joined(read: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Small batches together, up to so many rows and `BATCH_BYTES`."""
+    """Small batches joined, up to so many rows and `BATCH_BYTES`."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0
     for batch in read:
@@ -321,7 +312,7 @@ def _joined(read: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatc
 
 
 def _unpacked_bytes(array: pa.Array) -> int:
-    """The size of values, each counted as often as it stands there."""
+    """The size of all values, with every occurrence of a dictionary value."""
     if pa.types.is_struct(array.type):
         fields = (array.field(number) for number in range(array.type.num_fields))
         return sum(map(_unpacked_bytes, fields))
@@ -335,7 +326,7 @@ def _unpacked_bytes(array: pa.Array) -> int:
 
 
 def _longest_bytes(array: pa.Array) -> int:
-    """The size of a row that has the longest of all texts in each of its places."""
+    """The size of a row with the longest text in every place."""
     if pa.types.is_struct(array.type):
         fields = (array.field(number) for number in range(array.type.num_fields))
         return sum(map(_longest_bytes, fields))
@@ -352,17 +343,17 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def _lengths(dictionary: pa.Array) -> Any:
-    """The bytes of each value of a dictionary, and 0 once more, so that there is always one."""
+    """The bytes of each value of a dictionary, and a 0, so that there is at least one."""
     try:
         lengths = pc.binary_length(dictionary).fill_null(0).to_numpy()
     except pa.ArrowNotImplementedError:
-        # Numbers, all of one size.
+        # Numbers have one size.
         lengths = np.full(len(dictionary), dictionary.nbytes // max(1, len(dictionary)))
     return np.append(lengths, 0)
 
 
 def _what_is_wrong(file: Path | BinaryIO, error: Exception) -> str:
-    """What the first and the last bytes of a file say that cannot be opened, and what to do."""
+    """The reason why a file cannot be opened, by its first and last bytes, and what to do."""
     try:
         with file.open("rb") if isinstance(file, Path) else nullcontext(file) as opened:
             opened.seek(0)
@@ -388,6 +379,6 @@ def _what_is_wrong(file: Path | BinaryIO, error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What pyarrow says, as part of a sentence."""
+    """The message of pyarrow as part of a sentence."""
     text = str(error).strip().rstrip(".") or "its lengths are those of no file"
     return f"{text[:1].lower()}{text[1:]}"

@@ -1,18 +1,15 @@
-"""Files of events: JSON lines, CSV and Parquet, read record by record.
+"""Files of events, read record by record: JSON lines, CSV, Parquet and Arrow.
 
-In comes a path, `Input`s of `sources` or an open binary file; out goes, for each record in its
-order, a conformed `Event` or a `Rejected` that keeps the record and says what is wrong with it, so
-that a bad record never stops a run. What makes the whole file unusable (it is not there, it is no
-Parquet, it has no column `time`) is a `UsageError`. No file is held in memory whole. One record by
-itself is read in `text_record`.
+In comes a path, `InputFile`s of `sources` or an open binary file; out goes, for each record in its
+order, a conformed `Event`, or a `Rejected` with the record and its problems, so that a bad record
+never stops a run. A file that cannot be used at all (it does not exist, it is no Parquet, it has no
+column `time`) is a `UsageError`. No file is held in memory as a whole. A single record is read in
+`text_record`.
 """
 
 from __future__ import annotations
 
-import os
-import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
@@ -23,40 +20,39 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.mapping import Mapping
 from ensue.events.records.overlong import cut_lines
+from ensue.events.records.progress import FileProgress, OnProgress
 from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
-from ensue.events.sources import LINES, Input, open_inputs, with_content, zeek
+from ensue.events.sources import LINES, InputFile, open_inputs, with_content, zeek
 from ensue.events.sources.contents import (
     HEAD_BYTES,
+    Content,
     Given,
     check_format,
     compression_of,
     content_of,
 )
+from ensue.events.sources.inputs import size_of
 from ensue.events.types import TypeSystem
-
-Progress = Callable[[int, int | None], None]
-"""Is told how much has been read and, if that is known, how much there is: bytes on the disk, or
-for one open table rows. It is called now and then, and once more at the end."""
 
 _PROGRESS_STEP = 2**18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 def read_events(
-    source: Path | str | Sequence[Input] | BinaryIO,
+    source: Path | str | Sequence[InputFile] | BinaryIO,
     types: TypeSystem,
     format: str | None = None,  # noqa: A002 - the name that users know from the command line
     *,
     name: str | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
-    """The events of a file, in its order, and in their places the records that are none.
+    """The records of a file in order: events, and records that are refused.
 
-    `source` may be `-` for the standard input, a folder, a pattern, or `Input`s. `format` is
+    `source` may be `-` for the standard input, a folder, a pattern, or `InputFile`s. `format` is
     `jsonl`, `csv`, `parquet` or `arrow`; without it the first bytes and the ending of the file's
-    name decide. An open file is `jsonl` unless `format` says otherwise. `name` is what stands in
-    for the `source` of rows that have none, and `mapping` says which column is what.
+    name decide. An open file is `jsonl` unless `format` says otherwise. `name` is the `source` of
+    records without one, and `mapping` says what the columns are.
     """
     if isinstance(source, str | Path):
         source = open_inputs([str(source)], format)
@@ -71,27 +67,27 @@ def read_events(
         read = read_parquet if format == "parquet" else read_arrow
         return read(source, name, types, progress, mapping=mapping)
     lines = _measured(source, name, progress)
-    return _streamed(lines, types, format, name, mapping=mapping)
+    return _streamed(lines, Content(format), types, name, mapping)
 
 
 def read_inputs(
-    inputs: Sequence[Input],
+    inputs: Sequence[InputFile],
     types: TypeSystem,
     *,
     name: str | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of several files, one file after the other.
 
-    Numbers that stand in for ids go on from file to file; a refused record keeps the number in its
-    own file, and that file's path.
+    Records without an id are numbered over all files; a refused record has the number in its own
+    file, and the path of that file.
     """
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     before = rows = 0
     for each in with_content(inputs):
-        told = None if progress is None else Told(progress, before, total)
+        told = None if progress is None else FileProgress(progress, before, total)
         for record in _records(each, types, name or each.name, rows, told, mapping):
             rows += 1
             yield record if isinstance(record, Event) else _in_file(record, each)
@@ -107,9 +103,9 @@ def read_text(
     given: Given,
     mapping: Mapping | None = None,
 ) -> Iterator[Event | Rejected]:
-    """The records of one text whose lines come, with their endings, from elsewhere than a file.
+    """The records of lines that come from elsewhere than a file, each with its line end.
 
-    Raises `UsageError` for cells of CSV that make no events, and for text that is still packed.
+    Raises `UsageError` for columns of CSV that make no events, and for compressed bytes.
     """
     coming = iter(lines)
     first: list[bytes] = []
@@ -131,21 +127,19 @@ def read_text(
     every: Iterator[bytes] = chain(first, coming)
     if content.is_zeek:
         every = map(zeek.cleaned, every)
-    return _streamed(
-        every, types, content.format, name, content.delimiter, 0, mapping, content.header
-    )
+    return _streamed(every, content, types, name, mapping)
 
 
-def _in_file(record: Rejected, file: Input) -> Rejected:
+def _in_file(record: Rejected, file: InputFile) -> Rejected:
     return msgspec.structs.replace(record, file=None if file.is_stdin else file.path)
 
 
 def _records(
-    each: Input,
+    each: InputFile,
     types: TypeSystem,
     name: str,
     rows_before: int,
-    told: Told | None,
+    told: FileProgress | None,
     mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
     if each.format in ("parquet", "arrow"):
@@ -153,25 +147,8 @@ def _records(
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None)
-        yield from _streamed(
-            lines, types, each.format, name, each.delimiter, rows_before, mapping, each.header
-        )
-
-
-@dataclass(frozen=True)
-class Told:
-    """Reports the progress of one file as progress over all files."""
-
-    progress: Progress
-    before: int
-    total: int | None
-
-    def __call__(self, done: int) -> None:
-        self.progress(self.before + done, self.total)
-
-    def share(self, size: int | None) -> Progress:
-        """For a reader that counts rows: its share of the bytes of its file."""
-        return lambda done, total: self(0 if not total else (size or 0) * done // total)
+        content = Content(each.format, each.delimiter, each.header)
+        yield from _streamed(lines, content, types, name, mapping, rows_before)
 
 
 def _unreadable(path: Path | str, error: Exception) -> UsageError:
@@ -181,28 +158,27 @@ def _unreadable(path: Path | str, error: Exception) -> UsageError:
 
 def _streamed(
     lines: Iterator[bytes],
+    content: Content,
     types: TypeSystem,
-    format_: str,
     name: str,
-    delimiter: str = ",",
+    mapping: Mapping | None,
     rows_before: int = 0,
-    mapping: Mapping | None = None,
-    header: Sequence[str] | None = None,
 ) -> Iterator[Event | Rejected]:
-    if format_ == LINES:
+    """The records of lines; `name` is the `source` of records without one."""
+    if content.format == LINES:
         return _json_lines(lines, LineReader(types, name, mapping), rows_before)
-    records = CsvRecords(lines, delimiter)
-    reader = CellReader(header or records.header(name), types, name, mapping)
+    records = CsvRecords(lines, content.delimiter)
+    reader = CellReader(content.header or records.header(name), types, name, mapping)
     return _csv_rows(records, reader, rows_before)
 
 
-def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[bytes]:
-    """The lines of a file without its byte order mark, while progress is told of them."""
-    total = _size(file)
+def _measured(file: BinaryIO, name: str, progress: OnProgress | None) -> Iterator[bytes]:
+    """The lines of a file without its byte order mark, with calls of `progress`."""
+    total = size_of(file)
     done = told = 0
     try:
         for line in cut_lines(file):
-            # Only the first line can follow nothing.
+            # Only before the first line is `done` zero.
             yield line.removeprefix(_BYTE_ORDER_MARK) if done == 0 else line
             done += len(line)
             if progress and done - told >= _PROGRESS_STEP:
@@ -212,14 +188,6 @@ def _measured(file: BinaryIO, name: str, progress: Progress | None) -> Iterator[
         raise _unreadable(name, error) from None
     if progress:
         progress(done, total)
-
-
-def _size(file: BinaryIO) -> int | None:
-    try:
-        status = os.fstat(file.fileno())
-    except (OSError, AttributeError):
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
 def _json_lines(
@@ -240,7 +208,7 @@ def _csv_rows(
         try:
             cells = records.next()
         except EventError as error:
-            # A record that is no CSV is a row all the same, as workers count them by lines.
+            # A record that is no CSV is counted as a row, as workers of Spark count by lines.
             row += 1
             yield Rejected(records.number, records.raw, error.problems)
             continue
@@ -251,17 +219,17 @@ def _csv_rows(
 
 
 def _tables(
-    each: Input,
+    each: InputFile,
     types: TypeSystem,
     name: str,
     rows_before: int,
-    told: Told | None,
+    told: FileProgress | None,
     mapping: Mapping | None,
 ) -> Iterator[Event | Rejected]:
-    # pyarrow takes longer to load than the rest of Ensue, and most runs do not need it.
+    # pyarrow takes longer to import than the rest of Ensue, and most runs do not need it.
     from ensue.events.records.parquet import read_arrow, read_parquet
 
     file = Path(each.path) if each.is_file else each.open()
-    progress = None if told is None else told.share(each.size)
+    progress = None if told is None else told.by_rows(each.size)
     read = read_parquet if each.format == "parquet" else read_arrow
     yield from read(file, name, types, progress, rows_before, mapping)

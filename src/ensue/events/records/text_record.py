@@ -1,8 +1,8 @@
-"""One record of a text file by itself: a JSON line, or a row of CSV.
+"""The reading of a single record of a text file: a JSON line, or a row of CSV.
 
-In come the bytes of a record and its place; out goes an `Event`, or a `Rejected` that keeps the
-record and says everything that is wrong with it. Readers of whole files in columns hand the records
-here that they cannot read, so that a refusal reads the same however a file was read.
+In come the bytes of a record and its number; out goes an `Event`, or a `Rejected` with the record
+and all of its problems. Readers of files in columns use it for records that they cannot read, so
+that a refusal is the same however a file is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class LineReader:
         self._mapping = None if mapping is None or mapping.is_default else mapping
 
     def read(self, number: int, row: int, line: bytes) -> Event | Rejected:
-        """The record in a line that is not blank; `row` stands in for an id."""
+        """The record of a line that is not blank; `row` is its id if it has none."""
         if (refused := overlong.refusal(number, line)) is not None:
             return refused
         record = line.strip()
@@ -46,7 +46,7 @@ class LineReader:
 
 
 class CellReader:
-    """Reads rows of CSV that share a header. Raises `UsageError` if that makes no events."""
+    """Reads rows of CSV under one header. Raises `UsageError` if it makes no events."""
 
     def __init__(
         self, header: Sequence[str], types: TypeSystem, name: str, mapping: Mapping | None = None
@@ -55,7 +55,7 @@ class CellReader:
         self._rows = row_reader(header, mapping, types, name, convert_text, f"`{name}`")
 
     def read(self, number: int, row: int, cells: Sequence[str], raw: bytes) -> Event | Rejected:
-        """The record in the cells; `row` stands in for an id."""
+        """The record of cells; `row` is its id if it has none."""
         if (refused := overlong.refusal(number, raw)) is not None:
             return refused
         try:
@@ -79,9 +79,9 @@ class CellReader:
 class CsvRecords:
     """The records of a CSV file, each with the number of its first line and its own bytes.
 
-    A cell in quotes may hold line breaks, so a record can be several lines. Bytes that are no
-    UTF-8 pass through as surrogates, and so spoil only the record that they stand in. A record that
-    is too long, by a quote that is never closed, ends with the line in which that shows.
+    A quoted cell may have line breaks, so that a record can have several lines. Bytes that are no
+    UTF-8 become surrogates, so that only their record is refused. A record that is too long,
+    because a quote is never closed, ends with the line with which it becomes too long.
     """
 
     def __init__(self, lines: Iterable[bytes], delimiter: str) -> None:
@@ -89,7 +89,7 @@ class CsvRecords:
         self._taken: list[bytes] = []
         self._size = self._count = 0
         self._is_long = False
-        # The limit belongs to the whole process, and the default is too small for JSON in a cell.
+        # The limit is one of the whole process, and the default is too small for JSON in a cell.
         csv.field_size_limit(max(overlong.RECORD_BYTES + 2, csv.field_size_limit()))
         self._reader = csv.reader(_Texts(self._take), delimiter=delimiter, strict=True)
         self.number = 1
@@ -108,7 +108,7 @@ class CsvRecords:
 
     @property
     def raw(self) -> bytes:
-        """The bytes of the record; the first ones of a record that is too long."""
+        """The bytes of the record; the first bytes of a record that is too long."""
         whole = b"".join(self._taken)
         return (whole[: overlong.KEPT_BYTES] if self._is_long else whole).rstrip(b"\r\n")
 
@@ -139,7 +139,7 @@ class CsvRecords:
 
 
 class _Texts:
-    """An iterator over lines that goes on after one that cannot be used."""
+    """An iterator over lines that can be continued after an error."""
 
     def __init__(self, take: Callable[[], str]) -> None:
         self._take = take

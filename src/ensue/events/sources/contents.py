@@ -1,9 +1,9 @@
-"""What a file holds, told by its first bytes and the ending of its name.
+"""The format of a file, by its first bytes and the ending of its name.
 
-In come a name, the first bytes of a file and what a person has said of it (`Given`); out go its
-compression and its `Content`: its format, and how the cells of CSV are read. Bytes that begin only
-files of one kind (a compression, Parquet, Arrow) go before the name; the name goes before a guess
-from text. A text of which neither tells anything is JSON lines, as the standard input is.
+In come a name, the first bytes of a file and the options of the user (`Given`); out go its
+compression and its `Content`: its format, and how the cells of CSV are read. The magic bytes of a
+compression, of Parquet and of Arrow take precedence over the name; the name takes precedence over a
+guess from text. All other text is JSON lines, and so is the standard input.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ensue.errors import UsageError
 from ensue.events.sources import zeek
 
 LINES = "jsonl"
-"""JSON lines: what the standard input holds, and a file of which nothing else is known."""
+"""JSON lines: the format of the standard input, and of a file without other signs."""
 
 FORMATS = {
     ".jsonl": "jsonl",
@@ -44,9 +44,9 @@ COMPRESSIONS = {
     ".xz": "xz",
 }
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
-"""Delimiters that have a name, since a shell makes them hard to write."""
+"""Delimiters with a name, since some are hard to write in a shell."""
 HEAD_BYTES = 1 << 16
-"""How much of a file is looked at."""
+"""The first bytes of a file that are examined."""
 
 _PACKED = {
     b"\x1f\x8b": "gzip",
@@ -65,7 +65,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Given:
-    """What a person has said of files: their format, and of CSV the delimiter and the columns."""
+    """The options of a user: the format of files, and for CSV the delimiter and the columns."""
 
     format: str | None = None
     delimiter: str | None = None
@@ -73,7 +73,7 @@ class Given:
 
     @classmethod
     def of(cls, format_: str | None, delimiter: str | None, header: str | None) -> Self:
-        """From options. Raises `UsageError` for one that cannot be used."""
+        """The checked options. Raises `UsageError` for an option that cannot be used."""
         return cls(
             None if format_ is None else check_format(format_),
             None if delimiter is None else delimiter_of(delimiter),
@@ -82,12 +82,12 @@ class Given:
 
     @property
     def is_csv(self) -> bool:
-        """Whether cells are spoken of."""
+        """Whether an option for CSV was given."""
         return self.delimiter is not None or self.header is not None
 
 
 def check_cells(given: Given, formats: Sequence[str]) -> None:
-    """Raises `UsageError` if cells are spoken of and no file has any."""
+    """Raises `UsageError` for an option for CSV if no file is CSV."""
     if given.is_csv and "csv" not in formats:
         option = "--delimiter" if given.delimiter is not None else "--header"
         raise UsageError(
@@ -97,10 +97,10 @@ def check_cells(given: Given, formats: Sequence[str]) -> None:
 
 
 class Content(NamedTuple):
-    """What a file holds; `delimiter` and `header` are for CSV.
+    """The format of a file; `delimiter` and `header` are for CSV.
 
-    `header` has the names of the columns where the first line does not. A log of Zeek is CSV once
-    it has been cleaned.
+    `header` has the names of the columns if the first line does not. A log of Zeek is CSV after
+    cleaning (`zeek`).
     """
 
     format: str
@@ -110,9 +110,9 @@ class Content(NamedTuple):
 
 
 def content_of(name: str, head: bytes, given: Given) -> Content:
-    """What a file holds, by its name and its first bytes, unpacked; a given format goes first.
+    """The content of a file, by the options, its first bytes (unpacked) and its name.
 
-    Raises `UsageError` for text that is no UTF-8, and for a first line of Excel's own.
+    Raises `UsageError` for text that is no UTF-8, and for a first line that only Excel writes.
     """
     for sign, encoding in _NO_UTF8.items():
         if head.startswith(sign):
@@ -136,7 +136,7 @@ def content_of(name: str, head: bytes, given: Given) -> Content:
 
 
 def check_format(format_: str) -> str:
-    """Raises `UsageError` for a format that is not read."""
+    """The format. Raises `UsageError` for a format that cannot be read."""
     if format_ not in FORMATS.values():
         allowed = ", ".join(f"`{each}`" for each in dict.fromkeys(FORMATS.values()))
         raise UsageError(f"there is no event format `{format_}`: choose one of {allowed}")
@@ -144,7 +144,7 @@ def check_format(format_: str) -> str:
 
 
 def delimiter_of(text: str) -> str:
-    """The delimiter that a person has named. Raises `UsageError` for what cannot part cells."""
+    """The delimiter of an option. Raises `UsageError` for a text that cannot be a delimiter."""
     found = DELIMITERS.get(text.lower(), text)
     if len(found) != 1 or not found.isascii() or found in '"\r\n':
         names = ", ".join(f"`{name}`" for name in DELIMITERS if name[0] != "\\")
@@ -155,7 +155,7 @@ def delimiter_of(text: str) -> str:
 
 
 def header_of(text: str) -> tuple[str, ...]:
-    """The names of columns that a person has given. Raises `UsageError` for one that is empty."""
+    """The names of columns of an option. Raises `UsageError` for an empty name."""
     names = tuple(each.strip() for each in text.split(","))
     if not all(names):
         raise UsageError(
@@ -170,12 +170,12 @@ def compression_of(head: bytes) -> str | None:
 
 
 def format_of_ending(name: str) -> str | None:
-    """The format that a name tells, behind the ending of a compression."""
+    """The format by the ending of a name, before the ending of a compression."""
     return FORMATS.get(_ending(name))
 
 
 def format_of(name: str, head: bytes, is_csv: bool = False) -> str:
-    """The format of a file; `head` is unpacked, and `is_csv` if a person speaks of cells."""
+    """The format of a file; `head` is unpacked; `is_csv` if an option for CSV was given."""
     for sign, known in _BINARY.items():
         if head.startswith(sign):
             return known
@@ -188,7 +188,7 @@ def format_of(name: str, head: bytes, is_csv: bool = False) -> str:
 
 
 def guess_delimiter(name: str, head: bytes) -> str:
-    """The delimiter of a file of CSV: by its ending, or the likeliest in its first line."""
+    """The delimiter of a CSV file: by its ending, or the likeliest one in its first line."""
     if (known := _BY_ENDING.get(_ending(name))) is not None:
         return known
     return max(_GUESSED, key=_QUOTED.sub("", _first_line(head)).count)
@@ -205,7 +205,7 @@ def _first_line(head: bytes) -> str:
 
 
 def _looks_like_a_header(line: str) -> bool:
-    """Whether a line of a text without a telling name can only be the names of columns."""
+    """Whether a line of a text without a known ending can only be the names of columns."""
     if line[:1] in ("{", "[", ""):
         return False
     delimiter = max(_GUESSED, key=_QUOTED.sub("", line).count)

@@ -1,9 +1,9 @@
-"""Paths, folders and patterns as the files that they stand for.
+"""The files of paths, folders and patterns.
 
-In come paths as people write them; out go files, in the order of the paths and within a folder or a
-pattern in the order of their names. Files whose names begin with a dot or an underscore are notes
-that tools leave beside data, and are left out. A path that stands for no file, and a file that two
-paths stand for, are refused, since one of them would be ignored or counted twice.
+In come paths as users write them; out go files, in the order of the paths and within a folder or a
+pattern in the order of their names. Files whose names begin with a dot or an underscore are left by
+tools beside data, and are skipped. A path without files, and a file of two paths, are refused,
+since one of them would be ignored or counted twice.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ensue.events.sources.contents import format_of_ending
 
 STDIN = "-"
 MOST_ENTRIES = 1_000_000
-"""What a folder may hold at any depth: a slip such as `/` is not looked through for hours."""
+"""The most entries of a folder at any depth: a mistake such as `/` must not take hours."""
 
 
 def find_files(paths: Sequence[str], format_: str | None = None) -> list[str]:
-    """The files that paths stand for. Raises `UsageError` for a path without any."""
+    """The files of paths. Raises `UsageError` for a path without files."""
     found: dict[str, str] = {}
     files: list[str] = []
     for path in paths:
@@ -62,9 +62,9 @@ def _files_of(path: str, format_: str | None) -> list[str]:
 
 
 def _matched(pattern: str) -> Iterator[Path]:
-    """What a pattern stands for. `**` goes into folders, and not through links to them.
+    """The files of a pattern. `**` enters folders, but not links to folders.
 
-    A link may lead back to a folder above it: two such links make 2^40 paths out of one file.
+    A link may lead back to a folder above it: two such links make 2^40 paths to one file.
     """
     start, *folders = re.split(r"(?:^|(?<=/))\*\*/+", pattern)
     places = [start]
@@ -77,14 +77,14 @@ def _matched(pattern: str) -> Iterator[Path]:
 
 
 def _folders_below(top: str) -> Iterator[str]:
-    """A folder and those below it, each with a `/` at its end; hidden ones are left out."""
+    """A folder and all folders below it, each with a `/` at its end, without hidden ones."""
     for folder, below, _ in os.walk(top):
         below[:] = [each for each in below if not each.startswith(".")]
         yield os.path.join(folder, "")
 
 
 def _below(folder: Path) -> list[Path]:
-    """The files below a folder. Raises `UsageError` if it cannot be looked through."""
+    """The files below a folder. Raises `UsageError` if it cannot be read."""
     found: list[Path] = []
     try:
         for number, each in enumerate(folder.rglob("*")):

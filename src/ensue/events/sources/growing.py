@@ -1,10 +1,10 @@
-"""Files that still grow, and pipes that still bring something: whole lines, as they come.
+"""The complete lines of files that still grow, and of pipes.
 
-In comes an `Input`; out go, each time it is asked, the lines that are complete since. A last line
-without its ending waits until the ending comes, or until the file is done with. A file that another
-one has replaced under its name (a log that was rotated) is read to its end, and then the new one
-from its beginning; a file that was cut short is read anew. Nothing here waits: `wait` does, until a
-pipe has something or a moment has passed.
+In comes an `InputFile`; out go, with each call, the lines that have become complete. A last line
+without its line end waits for the rest of the line, or for the end of the file. If a file is
+replaced under its name (a rotated log), it is read to its end, and then the new file from its
+beginning; a file that was truncated is read again. Only `wait` blocks, until a pipe has data or
+some time has passed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
 from ensue.events.records.overlong import LineParts
-from ensue.events.sources.inputs import Input
+from ensue.events.sources.inputs import InputFile
 
 READ_BYTES = 1 << 20
 
@@ -27,8 +27,7 @@ READ_BYTES = 1 << 20
 class GrowingFile:
     """A regular file.
 
-    `began_anew` tells that the next lines are the first of another file; a reader sets it
-    back when it has seen it.
+    `began_anew` says that the next lines are the first of another file; the reader resets it.
     """
 
     def __init__(self, path: str) -> None:
@@ -41,7 +40,7 @@ class GrowingFile:
         self.began_anew = False
 
     def lines(self) -> list[bytes]:
-        """The lines that are complete by now, with their endings, up to a bound."""
+        """The lines that are complete by now, with their line ends, up to a bound."""
         if self._file is None:
             self._open()
         found = self._read()
@@ -53,7 +52,7 @@ class GrowingFile:
             self.began_anew = True
             return self._read()
         if self._is_replaced():
-            # What was written between the last look and the renaming.
+            # The lines that were written between the last call and the renaming.
             found = self._read() + self.rest()
             self._file.close()
             self._file = None
@@ -68,14 +67,14 @@ class GrowingFile:
         try:
             self._file = Path(self.path).open("rb")  # noqa: SIM115 - it stays open
         except FileNotFoundError:
-            # Between the renaming of the old file and the first line of the new one.
+            # The old file has been renamed, and the new one is not there yet.
             return
         self.began_anew = True
 
     def _read(self) -> list[bytes]:
         if self._file is None:
             return []
-        # A line may be longer than what is read at once.
+        # A line may be longer than a block.
         while block := self._file.read(READ_BYTES):
             if found := self._parts.lines(block):
                 return found
@@ -87,7 +86,7 @@ class GrowingFile:
 
     @property
     def identity(self) -> tuple[int, int] | None:
-        """What stays the same when the file gets another name."""
+        """The identity of the file, which stays when it is renamed."""
         return None if self._file is None else _identity(os.fstat(self._file.fileno()))
 
     def _is_replaced(self) -> bool:
@@ -106,7 +105,7 @@ def identity_of(path: str) -> tuple[int, int]:
 
 
 class GrowingPipe:
-    """A pipe, a terminal or the standard input, which ends when its last writer has closed it."""
+    """A pipe, a terminal or the standard input; it ends when its last writer has closed it."""
 
     def __init__(self, path: str, file: BinaryIO) -> None:
         self.path = path
@@ -114,7 +113,7 @@ class GrowingPipe:
         self.has_ended = False
         self._file = cast(Any, file)
         self._parts = LineParts()
-        # The look at the first bytes has left them in the buffer, of which a wait knows nothing.
+        # The first bytes are in the buffer already, where `select` does not see them.
         self._is_looked_at = False
 
     @property
@@ -123,7 +122,7 @@ class GrowingPipe:
 
     @property
     def place(self) -> int | None:
-        """The descriptor that can be waited for; None if there is none."""
+        """The descriptor for `select`; None if there is none."""
         try:
             return int(self._file.fileno())
         except (OSError, AttributeError, io.UnsupportedOperation):
@@ -149,8 +148,8 @@ class GrowingPipe:
 Growing = GrowingFile | GrowingPipe
 
 
-def growing(each: Input) -> Growing:
-    """Raises `UsageError` for a file that cannot be read while it grows."""
+def growing(each: InputFile) -> Growing:
+    """The reader of a growing input. Raises `UsageError` if it cannot be read while it grows."""
     if each.format not in ("jsonl", "csv") or each.compression is not None:
         what = each.compression or each.format
         raise UsageError(
@@ -163,7 +162,7 @@ def growing(each: Input) -> Growing:
 
 
 def wait(sources: Iterable[Growing], seconds: float) -> None:
-    """Until a pipe has something, or so many seconds have passed."""
+    """Block until a pipe has data, or so many seconds have passed."""
     places = [
         each.place
         for each in sources

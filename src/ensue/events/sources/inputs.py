@@ -1,9 +1,8 @@
-"""One file to read, or the standard input: its format, and its bytes unpacked.
+"""Input files and the standard input: their formats, and their bytes unpacked.
 
-`open_inputs` looks at the first bytes of every file that was named; `Input.open` then gives the
-bytes of one, from its beginning. What can be read only once (a pipe) is kept open from the first
-look. A file that cannot be opened is a `UsageError`; compressed bytes that break off are an
-`OSError` where they are read.
+`open_inputs` reads the first bytes of every named file; `InputFile.open` then returns all bytes of
+one file. A pipe, which can be read only once, stays open in between. A file that cannot be opened
+is a `UsageError`; compressed bytes that end too early are an `OSError` when they are read.
 """
 
 from __future__ import annotations
@@ -31,20 +30,20 @@ from ensue.events.sources.contents import (
 from ensue.events.sources.finding import STDIN, find_files
 
 PIPE_BYTES = 1 << 30
-"""What a pipe is taken to bring that is filled faster than it is read."""
+"""The assumed size of a pipe that is filled faster than it is read."""
 
-Told = Callable[[int], None]
-"""Is told how many bytes of a file have been taken from the disk; compressed bytes as they are."""
+OnBytesRead = Callable[[int], None]
+"""Called with the number of bytes that have been read from the disk, before they are unpacked."""
 
 
 @dataclass(frozen=True)
-class Input:
+class InputFile:
     """A file of events.
 
-    `path` is as it was given or found, and `-` for the standard input. `name` is what stands in for
-    the `source` of records that have none. `size` is in bytes on the disk, None where that is not
-    known. `delimiter` is for CSV, and so is `header`: the names of the columns, where the first
-    line does not have them. A log of Zeek is CSV once it has been cleaned.
+    `path` is as it was given or found, `-` for the standard input. `name` is the `source` of
+    records without one. `size` is in bytes on the disk, None where it is not known. `delimiter` and
+    `header` are for CSV; `header` has the names of the columns, if the first line does not have
+    them. A log of Zeek is CSV after cleaning (`zeek`).
     """
 
     path: str
@@ -66,7 +65,7 @@ class Input:
 
     @property
     def known_size(self) -> int:
-        """As many bytes as there are in any case: of a pipe, what it holds by now."""
+        """The least number of bytes: for a pipe, the bytes that are in it by now."""
         if self.size is not None or self._opened is None:
             return self.size or 0
         waiting = len(cast(Any, self._opened).peek(HEAD_BYTES))
@@ -74,21 +73,21 @@ class Input:
 
     @property
     def is_packed(self) -> bool:
-        """Whether a byte stands for several bytes of text."""
+        """Whether a byte on the disk may stand for several bytes of text."""
         return self.compression is not None or self.format == "parquet"
 
     @property
     def needs_pyarrow(self) -> bool:
-        """Whether its bytes cannot be read by Python alone."""
+        """Whether pyarrow is needed to read its bytes."""
         return self.compression in ("gzip", "zstd") or self.format in ("parquet", "arrow")
 
     @property
     def is_file(self) -> bool:
-        """Whether readers of their own can open the path: a regular file, not compressed."""
+        """Whether other readers can open the path: a regular file, not compressed."""
         return self._opened is None and self.compression is None
 
-    def open(self, told: Told | None = None) -> BinaryIO:
-        """The bytes, unpacked. A pipe can be opened once. Raises `UsageError` if it cannot be."""
+    def open(self, told: OnBytesRead | None = None) -> BinaryIO:
+        """The bytes, unpacked. A pipe can be opened once. Raises `UsageError` on failure."""
         raw = self._opened or _opened(self.path)
         if told is not None:
             raw = cast(BinaryIO, io.BufferedReader(_Watched(raw, told), HEAD_BYTES))
@@ -101,40 +100,40 @@ def open_inputs(
     format: str | None = None,  # noqa: A002 - the name that users know
     delimiter: str | None = None,
     header: str | None = None,
-) -> list[Input]:
-    """The files that paths, folders and patterns stand for, each with what it holds.
+) -> list[InputFile]:
+    """The files of paths, folders and patterns, each with its format.
 
-    `format`, `delimiter` and `header` (names with commas between them) go before what the files
-    tell. Raises `UsageError` for a path without files, a file that cannot be opened, and for a
-    delimiter or a header where there is no CSV.
+    `format`, `delimiter` and `header` (names with commas between them) take precedence over the
+    contents of files. Raises `UsageError` for a path without files, a file that cannot be opened,
+    and for a delimiter or a header without a CSV file.
     """
     return inputs_of(paths, Given.of(format, delimiter, header))
 
 
-def inputs_of(paths: Sequence[str], given: Given) -> list[Input]:
+def inputs_of(paths: Sequence[str], given: Given) -> list[InputFile]:
     """As `open_inputs`, by options that have been checked."""
     inputs = [_input(each, given) for each in find_files(paths, given.format)]
     check_cells(given, [each.format for each in inputs])
     return inputs
 
 
-def with_content(inputs: Sequence[Input]) -> Sequence[Input]:
-    """Of several files, the files that are not empty; a single file is for its reader to judge."""
+def with_content(inputs: Sequence[InputFile]) -> Sequence[InputFile]:
+    """The files that are not empty, or the first file if all are."""
     return [each for each in inputs if each.size != 0] or inputs[:1]
 
 
 def standard_input() -> BinaryIO:
     """The bytes of the standard input. Raises `UsageError` if the caller has closed it."""
-    # What stands in its place then (`ensue.__main__`) would count as an input without events.
+    # Its replacement (`ensue.__main__`) would count as an input without events.
     if sys.__stdin__ is None and sys.stdin.name == os.devnull:
         raise UsageError("the standard input is closed: pipe something into it, or give a file")
     return sys.stdin.buffer
 
 
-def _input(path: str, given: Given) -> Input:
+def _input(path: str, given: Given) -> InputFile:
     file = standard_input() if path == STDIN else _opened(path)
     opened: BinaryIO | None = None
-    size = None if path == STDIN else _size(file)
+    size = None if path == STDIN else size_of(file)
     if size is None:
         opened = _peekable(file)
         head = bytes(cast(Any, opened).peek(HEAD_BYTES))
@@ -144,12 +143,12 @@ def _input(path: str, given: Given) -> Input:
     compression = compression_of(head)
     plain = _head_unpacked(head, compression)
     if compression is not None and not plain and size is not None:
-        # The blocks of bzip2 are longer than what was looked at.
+        # A block of bzip2 is longer than the first bytes that were read.
         with suppress(OSError), unpacked(_opened(path), compression) as whole:
             plain = whole.read(HEAD_BYTES)
     name = "" if path == STDIN else path
     found = content_of(name, plain, given)
-    return Input(
+    return InputFile(
         path,
         found.format,
         compression,
@@ -161,9 +160,12 @@ def _input(path: str, given: Given) -> Input:
     )
 
 
-def _size(file: BinaryIO) -> int | None:
-    """The size of a regular file; None for a pipe or a device."""
-    status = os.fstat(file.fileno())
+def size_of(file: BinaryIO) -> int | None:
+    """The size of a regular file; None for a pipe, a device, or an object in memory."""
+    try:
+        status = os.fstat(file.fileno())
+    except (OSError, AttributeError):
+        return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
@@ -182,7 +184,7 @@ def _opened(path: str) -> BinaryIO:
 
 
 def _head_unpacked(head: bytes, compression: str | None) -> bytes:
-    """As much of the first bytes as can be unpacked; what breaks off here goes on in the file."""
+    """As much of the first bytes as can be unpacked; they may end within a block."""
     if compression == "gzip":
         try:
             return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, HEAD_BYTES)
@@ -207,7 +209,7 @@ def unpacked(file: BinaryIO, compression: str | None) -> BinaryIO:
 
 
 def _stream(file: BinaryIO, compression: str) -> Any:
-    """A file to read from, unpacked; members that follow each other are read as one."""
+    """An unpacking file object; consecutive compressed members are read as one."""
     if compression == "bz2":
         import bz2
 
@@ -222,7 +224,7 @@ def _stream(file: BinaryIO, compression: str) -> Any:
 
 
 class _Unpacked(io.RawIOBase):
-    """A compressed file, read from front to end."""
+    """The bytes of a compressed file, read from front to end."""
 
     def __init__(self, stream: Any, file: BinaryIO) -> None:
         self._stream = stream
@@ -246,7 +248,7 @@ class _Unpacked(io.RawIOBase):
 
 
 def _unpacking_errors() -> tuple[type[Exception], ...]:
-    # Modules that a run did not need have raised nothing.
+    # A module that has not been imported cannot have raised an error.
     lzma, pyarrow = sys.modules.get("lzma"), sys.modules.get("pyarrow")
     found: list[type[Exception]] = [OSError, EOFError]
     found += [] if lzma is None else [lzma.LZMAError]
@@ -255,9 +257,9 @@ def _unpacking_errors() -> tuple[type[Exception], ...]:
 
 
 class _Watched(io.RawIOBase):
-    """A file that tells how many of its bytes have been taken."""
+    """A file that reports the number of bytes read from it."""
 
-    def __init__(self, file: BinaryIO, told: Told) -> None:
+    def __init__(self, file: BinaryIO, told: OnBytesRead) -> None:
         self._file = file
         self._told = told
         self._taken = 0

@@ -1,8 +1,8 @@
-"""Logs of Zeek, which say in their first lines, behind a `#`, how their rows are to be read.
+"""Logs of Zeek, whose first lines, after a `#`, have the delimiter and the names of columns.
 
-In comes the beginning of a file; out go its delimiter and the names of its columns, and for any
-part of it the text as CSV: lines behind a `#` are blank, so that line numbers stay, cells without
-a value are empty, and a quote is a character like any other.
+In comes the beginning of a file; out go its delimiter and the names of its columns, and any part of
+it as CSV: lines with a `#` become blank, so that line numbers stay, cells without a value become
+empty, and quotes are escaped as ordinary characters.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Log(NamedTuple):
 
 
 def log_of(head: bytes) -> Log | None:
-    """What the first lines of a file say; None if it is no log of Zeek with tabs."""
+    """The delimiter and columns of a log; None if it is no log of Zeek with tabs."""
     if not head.startswith(_FIRST) or not head[len(_FIRST) :].startswith(b"\\x09"):
         return None
     fields = _FIELDS.search(head)
@@ -41,7 +41,7 @@ def _names(fields: bytes) -> tuple[str, ...]:
 
 
 def check_fields(lines: bytes, header: Sequence[str]) -> None:
-    """Raises `UsageError` if lines of a log name other columns than these."""
+    """Raises `UsageError` if lines of a log name other columns than `header`."""
     if b"#fields" not in lines:
         return
     for found in _FIELDS.finditer(lines):
@@ -55,7 +55,7 @@ def check_fields(lines: bytes, header: Sequence[str]) -> None:
 
 
 def cleaned(lines: bytes) -> bytes:
-    """Whole lines of a log as CSV with tabs."""
+    """Complete lines of a log as CSV with tabs."""
     if b"#" in lines:
         lines = _NOTES.sub(b"", lines)
     lines = _UNSET.sub(b"", lines)

@@ -19,7 +19,7 @@ from ensue.events.nesting import value_at, with_values
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.nesting import names_in
+from ensue.lang.expressions.names import names_in
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,
@@ -45,7 +45,7 @@ def fields_of(correlation: Correlation) -> dict[str, Fields]:
     }
     if isinstance(correlation, EclCorrelation):
         asked = {
-            name.parts[0]
+            name[0]
             for part in expressions_in(correlation.body)
             if isinstance(part, Holds)
             for name in names_in(part.predicate)
@@ -54,7 +54,7 @@ def fields_of(correlation: Correlation) -> dict[str, Fields]:
     statements = [s for case in correlation.cases for s in case.statements]
     for expression in _read(correlation.clauses.having, statements):
         for name in names_in(expression):
-            port, *rest = name.parts
+            port, *rest = name
             if rest and port in found:
                 found[port].add(rest[0])
     sent_on = {each.port for each in statements if isinstance(each, PushPort)}

@@ -157,7 +157,7 @@ class SqlStore:
         with self._engine.begin() as connection:
             if self._engine.dialect.name == "sqlite":
                 place = str(self._engine.url.database)
-                claim(connection.exec_driver_sql, HISTORY, place)
+                claim(connection.exec_driver_sql, HISTORY, place, shared=True)
             if inspect(connection).has_table(schema.state.name):
                 _check_format(connection)
             schema.metadata.create_all(connection)

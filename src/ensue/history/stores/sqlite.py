@@ -10,20 +10,21 @@ from sqlalchemy import Engine, create_engine, event
 from ensue.errors import UsageError
 
 HISTORY: Final = 0x456E7301
-"""What a file says that it is of, in its head (`application_id`): `Ens`, and a number."""
+"""The `application_id` in the header of a file that is a history: `Ens`, and a number."""
 JOURNAL: Final = 0x456E7302
+"""The `application_id` of the journal of a server."""
 
 
-def claim(ask: Callable[[str], Any], application: int, place: str, own: str | None = None) -> None:
-    """Say of a new file whose it is. Raises `UsageError` for a file of another application.
+def claim(ask: Callable[[str], Any], application: int, place: str, *, shared: bool = False) -> None:
+    """Mark a new file as one of an application. Raises `UsageError` for a file of another one.
 
-    `ask` runs a statement; out of it come rows. Tables of others may stand beside ours, unless
-    `own` names one that must be there.
+    `ask` runs a statement and returns its rows. Where files may be `shared`, a file of no
+    application is taken, too: our tables then stand beside the tables of others.
     """
     marked = int(next(iter(ask("PRAGMA application_id")))[0])
     found = {row[0] for row in ask("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    is_ours = not marked and (own is None or own in found)
-    if marked != application and found and not is_ours:
+    is_free = shared and not marked
+    if marked != application and found and not is_free:
         shown = ", ".join(f"`{each}`" for each in sorted(map(str, found))[:3])
         raise UsageError(
             f"`{place}` is a database of something else (there is {shown}): give a file that is not"

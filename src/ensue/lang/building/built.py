@@ -1,4 +1,4 @@
-"""What all values of the builder share: a node, its text, and the words they may not use."""
+"""The base of all values of the builder: a node, its text, and the words that are no names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Node = TypeVar("Node", covariant=True)
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# A word is a keyword only where it can stand; these are the places where a name would be one.
+# A word is a keyword only in some places; in these places it cannot be a name.
 RESERVED_IN_ECL = frozenset(
     (
         *("accumulate", "do", "fail", "false", "loop", "modes", "notify", "parallel"),
@@ -32,7 +32,7 @@ RESERVED_AFTER_LONG = frozenset({"long"})
 
 
 class Built(Generic[Node]):
-    """A value of the builder. Two values are the same if their nodes are."""
+    """A value of the builder. Values with equal nodes are equal."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -55,7 +55,7 @@ class Built(Generic[Node]):
 
 
 def identifier(name: object, what: str, reserved: Iterable[str] = ()) -> str:
-    """The name itself, if it can stand where it is used."""
+    """The name itself. Raises `UsageError` if it cannot be a name here."""
     if not isinstance(name, str):
         raise UsageError(f"{what} must be a name, and `{name!r}` is none")
     if not _NAME.fullmatch(name):
@@ -72,7 +72,7 @@ def identifier(name: object, what: str, reserved: Iterable[str] = ()) -> str:
 
 
 def dotted(name: object, what: str, reserved: Iterable[str] = ()) -> str:
-    """A name, or names joined by dots, that lead inside of nested data."""
+    """A name, or a dotted name of nested data."""
     if not isinstance(name, str):
         return identifier(name, what)
     first, *inner = name.split(".")
@@ -81,7 +81,7 @@ def dotted(name: object, what: str, reserved: Iterable[str] = ()) -> str:
 
 
 def plain_text(text: object, what: str) -> str:
-    """The text itself, if a library can hold it between quotes."""
+    """The text itself. Raises `UsageError` if it cannot stand between quotes."""
     if not isinstance(text, str):
         raise UsageError(f"{what} must be a text, and `{text!r}` is none")
     if "\n" in text or "\0" in text:
@@ -92,7 +92,7 @@ def plain_text(text: object, what: str) -> str:
 
 
 def duration(length: str | timedelta) -> Duration:
-    """A duration from text such as `10 s`, or as Python has it."""
+    """A duration from text such as `10 s`, or from a `timedelta`."""
     if isinstance(length, timedelta):
         found = Duration(length // timedelta(microseconds=1))
     elif isinstance(length, str):
@@ -117,9 +117,9 @@ def count(number: object, what: str, most: int) -> int:
 
 
 def refuse_depth(node: object) -> None:
-    """Everything that works on trees recurses, so none may be deeper than a text could be."""
+    """Refuse a tree that is deeper than any text, since functions on trees recurse."""
     waiting: list[tuple[Any, int]] = [(node, 0)]
-    # A definition, its cases and statements stand around the expressions that are counted.
+    # Five levels more than an expression: the definition, its cases and statements.
     deepest = DEFAULT_LIMITS.nesting + 5
     while waiting:
         current, depth = waiting.pop()

@@ -53,7 +53,7 @@ class Key(Built[syntax.Key]):
 
 
 class Library(Built[syntax.LibraryTree]):
-    """Definitions in their order. `str` gives the text for `ensue.parse`."""
+    """Definitions in their order. `str(library)` is the text for `ensue.parse`."""
 
     def _text(self) -> str:
         return print_library(self.node)
@@ -85,7 +85,7 @@ def eventtype(
 ) -> EventType:
     """`eventtype name = "wire" : extends { ... }`.
 
-    A name that Python has taken, and one with dots, goes in a mapping.
+    A name that is a keyword of Python, or has dots, is given in a mapping.
     """
     declared = []
     for attribute, kind in {**(attributes or {}), **more}.items():
@@ -107,7 +107,7 @@ def eventtype(
 
 
 def key(*attributes: Value) -> Key:
-    """`a.x = b.y`: the key where it has another name on every port, as `key(a["x"], b["y"])`."""
+    """`a.x = b.y`: a key with another name on each port, as `key(a["x"], b["y"])`."""
     parts = []
     for each in attributes:
         if not isinstance(each.node, Name):
@@ -136,7 +136,7 @@ def correlation(
     unless: Port | str | Sequence[Port | str] = (),
     having: str | Value | None = None,
 ) -> Correlation:
-    """A filter and a transformer. Several filters in `when` are branches, joined by `||`."""
+    """A correlation with a filter and a transformer. Several filters in `when` are branches."""
     branches = when if isinstance(when, Sequence) else (when,)
     if not branches:
         raise UsageError(f"the correlation `{name}` needs a filter")

@@ -1,4 +1,4 @@
-"""ECL expressions: one function an operator, by the operator's own name where Python allows."""
+"""ECL expressions: a function for each operator, of the same name where Python allows it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Part = Ecl | Port | Value | bool
 
 
 def as_ecl(given: object) -> Ecl:
-    """A port, a condition (`holds`), `True` and `False` are expressions too."""
+    """An ECL expression from a port, a condition (`holds`), `True`, `False` or an expression."""
     match given:
         case Ecl():
             return given

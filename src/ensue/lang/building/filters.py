@@ -1,9 +1,8 @@
 """Ports and filters: `(bad * 5) >> good` is `bad{5} ; good`.
 
-`+` asks for both, `|` for either, `>>` for one after the other, `* n` repeats, `.label(name)` puts
-a label before. Python binds them in the same order as the language. A chain of one operator is
-flat; `b.both`, `b.either` and `b.then` make a group that stays one, as brackets do in text. Only
-after `>>` may a `b.timeout` stand.
+`+` means both, `|` either, `>>` one after the other, `* n` repeats, `.label(name)` sets a label.
+Their precedence in Python is that of the language. A chain of one operator is flat; `b.both`,
+`b.either` and `b.then` make a group, as brackets do in text. A `b.timeout` may only follow `>>`.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from ensue.lang.syntax import EventTypeDeclaration
 _Chain = syntax.Both | syntax.Either | syntax.Then
 TypeName = str | Built[EventTypeDeclaration]
 Clock = Built[syntax.Ecl]
-"""A `timeout`, as ECL has it too."""
+"""A `timeout`, which is also an ECL expression."""
 
 
 class Filter(Built[syntax.Filter]):
-    """Something to wait for."""
+    """A filter, or a part of one."""
 
     def __init__(self, node: syntax.Filter, *, grouped: bool = True) -> None:
         super().__init__(node)
@@ -126,7 +125,7 @@ def either(*parts: Filter | Port) -> Filter:
 
 
 def then(*parts: Filter | Port | Clock) -> Filter:
-    """One after the other; all but the first may be a `timeout`."""
+    """`a ; b`: one part after the other; all but the first may be a `timeout`."""
     return _group(syntax.Then, parts)
 
 
@@ -141,14 +140,14 @@ def as_filter(given: object) -> Filter:
 
 
 def _part(given: object) -> syntax.Filter:
-    """What stands right of a `;`: a filter, or a timeout that counts from what is left of it."""
+    """A part right of a `;`: a filter, or a timeout that counts from the part to its left."""
     if isinstance(given, Built) and isinstance(given.node, syntax.Timeout):
         return given.node
     return as_filter(given).node
 
 
 def type_name(given: object, what: str, reserved: frozenset[str] = frozenset()) -> str:
-    """The name of an event type, given as such or as the type that was built."""
+    """The name of an event type, given as text or as a built type."""
     if isinstance(given, Built) and isinstance(given.node, EventTypeDeclaration):
         given = given.node.name
     return identifier(given, what, reserved)

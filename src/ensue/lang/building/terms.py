@@ -5,7 +5,7 @@
     b.is_a("wine", "wine:Red", "wine:White")
     b.has("tags", "ALL", "urgent", "paid")
 
-Each function gives a `Value`, to be joined with others by `&`, `|` and `~`. A filter inside a term
+Each function returns a `Value`, which `&`, `|` and `~` combine with others. A filter inside a term
 is a `Value` or CESQL text.
 """
 
@@ -49,7 +49,7 @@ _QUANTIFIERS = ("ANY", "ALL", "ONLY")
 
 
 class Point:
-    """The start or the end of a publication, to be compared with what a history has stored."""
+    """The start or the end of a publication, for comparison with stored publications."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
@@ -88,7 +88,7 @@ end = Point("end")
 
 
 def related(relation: str, filtered: Inner) -> Value:
-    """A relation of Allen between the whole interval and that of a stored publication."""
+    """A relation of Allen between the publication's interval and that of a stored one."""
     word = _one_of(relation, RELATIONS, "a relation")
     return Value(Related(word, predicate(filtered).node))
 

@@ -120,7 +120,7 @@ def push_new(
     /,
     **more: object,
 ) -> Statement:
-    """`push new Type { name = value, ... }`. A name that Python has taken goes in a mapping."""
+    """`push new Type { name = value, ... }`. Keywords of Python are given in a mapping."""
     given = {**(attributes or {}), **more}
     assignments = tuple(
         syntax.Assignment(dotted(name, "an attribute"), value(each).node)

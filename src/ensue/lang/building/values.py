@@ -1,8 +1,7 @@
 """Predicates and values as Python expressions: `b.attr("Value") > 3.5`.
 
-Comparison, arithmetic, `&` for AND, `|` for OR, `^` for XOR and `~` for NOT give what they look
-like, with Python's brackets. A chain of one operator stays flat. `b.expression(text)` takes the
-same as CESQL text.
+Comparisons, arithmetic, `&` for AND, `|` for OR, `^` for XOR and `~` for NOT make expressions, with
+Python's brackets. A chain of one operator is flat. `b.expression(text)` reads CESQL text.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class Value(Built[Expression]):
 
     def _join(self, operator: str, other: object) -> Value:
         node, right = self.node, value(other).node
-        # CESQL reads a chain from the right, which is the same only while the operator is.
+        # CESQL reads a chain from the right, which makes no difference for a single operator.
         if isinstance(node, Logic) and set(node.operators) == {operator}:
             return Value(Logic((*node.operands, right), (*node.operators, operator)))
         return Value(Logic((node, right), (operator,)))
@@ -186,13 +185,13 @@ def _aggregate(function: str, of: Value) -> Value:
 
 
 def count(port: Any) -> Value:
-    """`count(a)`: how many events of a port there are in its stretch."""
+    """`count(a)`: the number of events of a port in its stretch."""
     name = port if isinstance(port, str) else getattr(port, "name", None)
     return Value(Call("COUNT", (Name((identifier(name, "a port"),)),)))
 
 
 def distinct(of: Value) -> Value:
-    """`distinct(a.x)`: how many different values there are."""
+    """`distinct(a.x)`: the number of different values."""
     return _aggregate("DISTINCT", of)
 
 
@@ -263,7 +262,7 @@ def literal(constant: Constant) -> Value:
 
 
 def value(given: Any) -> Value:
-    """What Python has as a value of the language."""
+    """A Python value as a value of the language."""
     return given if isinstance(given, Value) else literal(given)
 
 

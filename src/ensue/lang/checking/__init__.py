@@ -1,4 +1,4 @@
-"""The parts of the checker, one for each thing that a library can get wrong.
+"""The parts of the checker, one module for each part of a library.
 
 `event_types` checks declarations and leaves a `TypeForest` for the rest to ask; `ports` checks what
 a correlation reads and by which key; `filters` and `transformers` check the two phases of a filter

@@ -1,9 +1,9 @@
 """Circles of rules that read each other's outputs, in a graph no larger than the library.
 
-Its nodes are correlations (numbers, in library order) and junctions: what several correlations
-put out and several read is one junction between them, not an edge for every pair. Out come
-shortest circles through two or more correlations, each from its first one. That a correlation
-leads back to itself is no circle, for none reads its own outputs.
+The nodes of the graph are correlations (numbers, in library order) and junctions: a type that
+several correlations put out and several read is one junction between them, not an edge for every
+pair. Out come shortest circles through two or more correlations, each from its first one. An edge
+from a correlation to itself is no circle, since no correlation reads its own outputs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ Successors = Callable[[Node], Iterable[Node]]
 
 
 def circles(count: int, successors: Successors, at_most: int) -> list[tuple[int, ...]]:
-    """A shortest circle through every correlation that is on one, each circle once."""
+    """A shortest circle through every correlation that is on a circle, each circle once."""
     found: dict[tuple[int, ...], None] = {}
     covered: set[int] = set()
-    for knot in _knots(count, successors):
-        for start in knot:
+    for component in _components(count, successors):
+        for start in component:
             if start in covered:
                 continue
             circle = _shortest_circle(start, successors)
@@ -31,12 +31,12 @@ def circles(count: int, successors: Successors, at_most: int) -> list[tuple[int,
     return list(found)
 
 
-def _knots(count: int, successors: Successors) -> list[list[int]]:
-    """The sets of correlations that all reach each other, of two or more (Tarjan 1972)."""
+def _components(count: int, successors: Successors) -> list[list[int]]:
+    """The strongly connected components of two or more correlations (Tarjan 1972)."""
     number: dict[Node, int] = {}
     lowest: dict[Node, int] = {}
     unsettled: dict[Node, None] = {}
-    knots: list[list[int]] = []
+    components: list[list[int]] = []
     pending: list[tuple[Node, Iterator[Node]]] = []
 
     def enter(node: Node) -> None:
@@ -61,30 +61,30 @@ def _knots(count: int, successors: Successors) -> list[list[int]]:
                     above = pending[-1][0]
                     lowest[above] = min(lowest[above], lowest[node])
                 if lowest[node] == number[node]:
-                    knot = _settle(node, unsettled)
-                    if len(knot) > 1:
-                        knots.append(sorted(knot))
-    return sorted(knots)
+                    component = _settle(node, unsettled)
+                    if len(component) > 1:
+                        components.append(sorted(component))
+    return sorted(components)
 
 
 def _settle(node: Node, unsettled: dict[Node, None]) -> list[int]:
-    """Take a whole knot off what is unsettled; out go the correlations in it."""
-    knot: list[int] = []
+    """Remove the component of a node from the unsettled nodes; its correlations are returned."""
+    component: list[int] = []
     while True:
         last, _ = unsettled.popitem()
         if isinstance(last, int):
-            knot.append(last)
+            component.append(last)
         if last == node:
-            return knot
+            return component
 
 
 def _shortest_circle(start: int, successors: Successors) -> tuple[int, ...]:
-    """The way from a correlation that is on a circle back to itself, in the fewest steps."""
+    """The shortest path from a correlation that is on a circle back to itself."""
     came_from = {
         each: start for each in _next_correlations(start, successors, set()) if each != start
     }
     level = list(came_from)
-    # What only the start leads to may also lead back to it, so junctions count afresh from here.
+    # Junctions that the start has passed are passed once more: they may lead back to it.
     passed: set[Node] = set()
     while level:
         following_level: list[int] = []
@@ -105,12 +105,12 @@ def _shortest_circle(start: int, successors: Successors) -> tuple[int, ...]:
 def _next_correlations(
     correlation: int, successors: Successors, passed: set[Node]
 ) -> Iterator[int]:
-    """The correlations one step on, through junctions that have not been passed yet."""
+    """The next correlations, through junctions that have not been passed yet."""
     reached: list[Node] = [*successors(correlation)]
     for node in reached:
         if isinstance(node, int):
             yield node
         elif node not in passed:
             passed.add(node)
-            # The list grows while it is read: what is nearer comes first.
+            # The list grows while it is read, so that nearer nodes come first.
             reached.extend(successors(node))

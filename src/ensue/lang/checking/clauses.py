@@ -1,8 +1,8 @@
 """Checks the clauses by which a filter relates events: `keep`, `bind latest`, `unless`, `having`.
 
-The filter and its transformer have been checked by then. Reported are ports that are not there,
-conditions that ask what is never bound, statements that change labels beside such clauses, and
-rules that must remember events without end. Out go the ports that the clauses use.
+The filter and its transformer have been checked before. Reported are unknown ports, conditions over
+ports that are never bound, statements that change labels beside such clauses, and rules that must
+remember events without a bound. Out go the ports that the clauses use.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _refuse_changes(
 
 
 def _warn_unbounded(correlation: FilterCorrelation, scope: LibraryScope) -> None:
-    """Warn where a rule must remember events without end, since no window lets them go."""
+    """Warn of a rule that must remember events without a bound, since it has no window."""
     clauses = correlation.clauses
     if clauses.within is not None:
         return

@@ -1,7 +1,7 @@
 """Checks a correlation that is written as an ECL expression.
 
-The walk keeps its own stack, since an expression may be nested deeper than Python likes to
-recurse. Out go the ports that the expression uses.
+The walk has its own stack, since an expression may be nested deeper than Python can recurse. Out go
+the ports that the expression uses.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def check_ecl(correlation: EclCorrelation, ports: Ports, scope: LibraryScope) ->
             check_holds(part, ports, scope)
             used.update(ports)
         elif isinstance(part, Constant) and part.value:
-            # `true` waits for an event on any port, so that it uses all of them.
+            # `true` waits for an event on any port, so that it uses all ports.
             used.update(ports)
         elif isinstance(part, Round) and part.bound is not None and part.bound < 1:
             scope.error(
@@ -116,7 +116,7 @@ def _check_filled(
     if empty:
         shown = " and ".join(f"`{each}`" for each in empty[:3])
         more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
-        # `ensue check` takes it for an error. Running is not refused: the moments are right.
+        # `ensue check` makes an error of it. Rules still run: outputs come at the right moments.
         scope.warning(
             "ecl-output-data",
             f"`{type_name}` declares {shown}{more}, and an ECL expression carries no data: only "
@@ -140,7 +140,7 @@ def _check_filled(
 
 
 def _key_kinds(key: Key, ports: Ports, scope: LibraryScope) -> set[str]:
-    """The kinds that a key has by declaration; nothing where that is not known."""
+    """The declared kinds of a key; empty where they are not known."""
     found: set[str] = set()
     for port in event_ports(ports.values()):
         name = key.name if isinstance(key, CommonKey) else dict(key.parts).get(port.name)
@@ -151,7 +151,7 @@ def _key_kinds(key: Key, ports: Ports, scope: LibraryScope) -> set[str]:
 
 
 def expressions_in(body: Ecl) -> Iterator[Ecl]:
-    """An expression and all that is in it, from left to right."""
+    """An expression and all of its parts, from left to right."""
     pending = [body]
     while pending:
         part = pending.pop()

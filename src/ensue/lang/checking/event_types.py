@@ -1,8 +1,8 @@
 """Checks the declarations of event types, and turns them into a `TypeForest`.
 
 Reports types and attributes that are declared twice, parents that do not exist or form a circle,
-and names that a CloudEvents attribute hides. What is broken is cut off and marked as open, so
-that one mistake up here does not become fifty further down.
+and names that a CloudEvents attribute hides. A type with such a mistake is marked as open, so that
+one mistake here does not cause fifty further ones below.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ensue.lang.syntax import AttributeDeclaration, EventTypeDeclaration
 def check_event_types(
     declarations: Iterable[EventTypeDeclaration], diagnostics: Diagnostics
 ) -> LibraryScope:
-    """Report every mistake in the declarations; the rest of the checker works in the result."""
+    """Report every mistake in the declarations, and return the scope for all further checks."""
     scope = LibraryScope(diagnostics, TypeForest({}))
     declared = _without_duplicates(declarations, scope)
     unread = _unread(declared, diagnostics)
@@ -51,7 +51,7 @@ _DECLARATION = re.compile(r"\beventtype\s+([A-Za-z_][A-Za-z0-9_]*)")
 def _unread(
     declared: Mapping[str, EventTypeDeclaration], diagnostics: Diagnostics
 ) -> dict[str, EventTypeDeclaration]:
-    """Types that the text declares with a syntax error in them: there, but nothing is known."""
+    """Types whose declaration has a syntax error: they exist, but nothing else is known."""
     if not diagnostics.has_errors:
         return {}
     names = {each[1] for each in _DECLARATION.finditer(diagnostics.source.text)}
@@ -89,7 +89,7 @@ def _unknown_parents(declared: Mapping[str, EventTypeDeclaration], scope: Librar
 
 
 def _circles(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) -> set[str]:
-    """One type of each circle, at which it is cut open."""
+    """One type of each circle, which is then treated as if it had no parent."""
     cut: set[str] = set()
     settled: set[str] = set()
     order = {name: index for index, name in enumerate(declared)}
@@ -120,7 +120,7 @@ def _circles(declared: Mapping[str, EventTypeDeclaration], scope: LibraryScope) 
 def _report_levels(
     types: TypeForest, declared: Mapping[str, EventTypeDeclaration], diagnostics: Diagnostics
 ) -> None:
-    """The first type that is further down than types may be, and how far down any is."""
+    """Report the first type with too many levels above it, and the largest number of levels."""
     allowed = DEFAULT_LIMITS.levels
     levels = types.levels()
     beyond = [declared[name] for name, level in levels.items() if level == allowed + 1]
@@ -155,7 +155,7 @@ def _attributes(
 def _report_nested(
     scope: LibraryScope, attributes: Mapping[str, Iterable[AttributeDeclaration]]
 ) -> None:
-    """Report a value that would stand inside of an attribute which is a value itself."""
+    """Report an attribute inside of another attribute that is no nested data."""
     if not any("." in each.name for declared in attributes.values() for each in declared):
         return
     for type_name, declared in attributes.items():
@@ -163,7 +163,7 @@ def _report_nested(
         outer = {name for each in known for name in _around(each) if name in known}
         own = {each.name for each in declared}
         for each in declared:
-            # The one below is told of an inherited one around it, and the other way round.
+            # The attribute of the lower type is reported, whichever of the two is around the other.
             around = next((name for name in _around(each.name) if name in known), None)
             inside = next((n for n in known if each.name in _around(n) and n not in own), None)
             if around is None and (each.name not in outer or inside is None):

@@ -1,12 +1,11 @@
-"""Finds which correlations read what others put out, and refuses circles.
+"""Finds the correlations that read the outputs of others, and refuses circles.
 
-A correlation puts out exactly the types that it pushes: `push new T`, `push(T)` and `notify` a
-`T` whose source is `ensue/` and its name; `push a` whatever may come in on port `a`, from its own
-source. A push that never happens by its own words feeds no correlation: one in a case
-whose labels exclude each other, of a port that has no place in the filter, or of `false`. An output
-is read by a port whose type can meet it and whose `from` does not rule it out. The pairs are
-never written out before it is known that there is no circle, as thousands of rules may put out one
-type and thousands may read it.
+A correlation puts out the types that it pushes: `push new T`, `push(T)` and `notify` an event of
+type `T` with the source `ensue/` and the name of the correlation; `push a` any event of port `a`,
+with its own source. A push that can never happen feeds no correlation: in a case whose labels
+exclude each other, of a port that has no place in the filter, or of `false`. A port reads an output
+if its type fits and its `from` does not exclude it. Pairs of correlations are only listed once it
+is known that there is no circle, since thousands of rules may put out a type that thousands read.
 """
 
 from __future__ import annotations
@@ -30,18 +29,20 @@ from ensue.lang.syntax import (
     PushPort,
 )
 
-# Stands for every source that no port asks for; a string of the language cannot hold it.
+# Stands for every source that no `from` names; no text of the language can contain it.
 _UNASKED = "\0"
 
-# A knot of many rules holds more circles than anyone wants to read.
+# Many rules that feed each other have more circles than anyone wants to read.
 CIRCLES_SHOWN = 20
 NAMES_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
 class OutputKind:
-    """A kind of output. `or_below` is set for an event that is sent on, whose type may be lower;
-    a `source` of None stands for any."""
+    """A kind of output. An event that is sent on (`or_below`) may also be of a subtype.
+
+    A `source` of None stands for any source.
+    """
 
     type: str
     or_below: bool
@@ -54,7 +55,7 @@ def output_source(correlation: str) -> str:
 
 
 def outputs_of(correlation: Correlation) -> Iterator[OutputKind]:
-    """What a correlation can put out, as far as its text tells."""
+    """The kinds of outputs that a correlation can have, by its text."""
     source = output_source(correlation.name)
     if isinstance(correlation, EclCorrelation):
         for part in expressions_in(correlation.body):
@@ -80,7 +81,7 @@ def outputs_of(correlation: Correlation) -> Iterator[OutputKind]:
 
 @dataclass(frozen=True, slots=True)
 class Junction:
-    """All readers at a type and the types above it, or with `down` at it and the types below."""
+    """The readers of a type and of the types above it, or with `down` of the types below it."""
 
     type: str
     down: bool
@@ -89,7 +90,7 @@ class Junction:
 
 @dataclass
 class Feeding:
-    """Which correlation reads which: correlations (by number) and the junctions between them."""
+    """The graph of feeding: correlations (by number) and the junctions between them."""
 
     correlations: Sequence[Correlation]
     types: TypeForest
@@ -129,9 +130,9 @@ class Feeding:
                 yield index
 
     def feeds(self) -> Mapping[str, tuple[str, ...]]:
-        """For each correlation the others that read what it puts out, in library order."""
+        """For each correlation the others that read its outputs, in library order."""
         names = [each.name for each in self.correlations]
-        # Correlations that put out the same share the answer, unless it holds themselves.
+        # Correlations with equal outputs share the answer, unless they are part of it.
         answers: dict[tuple[Node, ...], tuple[str, ...]] = {}
         result: dict[str, tuple[str, ...]] = {}
         for index, own in enumerate(names):
@@ -156,7 +157,7 @@ class Feeding:
 def check_feeding(
     correlations: Sequence[Correlation], scope: LibraryScope
 ) -> Mapping[str, tuple[str, ...]]:
-    """Report rules that feed each other in a circle. Returns the readers of each rule's outputs."""
+    """Report rules that feed each other in a circle; the readers of each rule are returned."""
     feeding = Feeding(correlations, scope.types)
     for circle in circles(len(correlations), feeding.successors, CIRCLES_SHOWN):
         names = [correlations[index].name for index in circle]
@@ -170,7 +171,7 @@ def check_feeding(
 
 
 def _shortened(path: Sequence[str]) -> str:
-    """A path of hundreds is told by its two ends."""
+    """A long path is shown by its two ends."""
     if len(path) > NAMES_SHOWN:
         half = NAMES_SHOWN // 2
         left_out = f"... {len(path) - 2 * half} more ..."

@@ -1,8 +1,8 @@
 """Checks the first phase of a filter correlation: ports, labels and repetitions.
 
-Out goes a `FilterNames`: which labels there are, where, and which ports have a place. How large a
-filter may be is the parser's to say. The walk keeps its own stack, since a tree from the builder
-may be nested deeper than Python likes to recurse.
+Out goes a `FilterNames`: the labels with their places, and the ports in the filter. The parser
+checks the size of a filter. The walk has its own stack, since a tree from the builder may be nested
+deeper than Python can recurse.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class FilterNames:
 
 def check_filter(correlation: FilterCorrelation, ports: Ports, scope: LibraryScope) -> FilterNames:
     facts = FilterNames()
-    # Each part with whether a repetition is around it.
+    # Each part, and whether it stands inside a repetition.
     pending: list[tuple[Filter, bool]] = [(each, False) for each in correlation.branches[::-1]]
     while pending:
         part, repeated = pending.pop()

@@ -1,10 +1,10 @@
-"""What a name in a predicate, a key or a value stands for.
+"""The meaning of names in predicates, keys and values.
 
 A name is looked for as a CloudEvents attribute, then among the declared attributes (of the port's
 type, the types above it, and those below it, since their events come in on the port too), then as
-a CloudEvents attribute in lower case. A name with dots is looked for in data only. What is left
-over may still be an extension attribute or data that no type declares: a warning, unless it looks
-like a slip of the pen.
+a CloudEvents attribute in lower case. A name with dots is looked for in data only. A name that is
+not found may still be an extension attribute or undeclared data: it draws a warning, or an error if
+it looks like a typing error.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ CONTEXT_ATTRIBUTES = {
     "time": TIMESTAMP,
     "type": STRING,
 }
-# What an output of a correlation carries besides; another correlation may ask for it.
+# The extension attributes of outputs, which other correlations may read.
 OUTPUT_ATTRIBUTES = dict.fromkeys(
     ("causes", "correlation", "labels", "partitionkey", "trigger"), STRING
 )
 
-# Short names are close to too much: an extension `tie` is no slip for `time`.
+# Short names are similar to many others: an extension `tie` is no misspelt `time`.
 _GUESSED = frozenset({*CONTEXT_ATTRIBUTES, *OUTPUT_ATTRIBUTES} - {"id", "time", "type"})
 TAKEN_FOR_AN_EXTENSION = "it is taken for a CloudEvents extension or for data that is not declared"
 EXTENSION_NAME = re.compile(r"[a-z0-9]+")
@@ -43,14 +43,14 @@ EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class KnownName:
-    """A name that means something; `type` is None where its type cannot be told."""
+    """A name that has a meaning; `type` is None where its type is not known."""
 
     type: ValueType | None
     declared: bool = False
 
 
 def look_up(scope: LibraryScope, type_name: str, name: str) -> KnownName | None:
-    """What a name means on the events of a port of a declared type."""
+    """The meaning of a name on events of a declared type."""
     if name in CONTEXT_ATTRIBUTES:
         return KnownName(CONTEXT_ATTRIBUTES[name])
     data = data_type(scope, type_name, name)
@@ -64,7 +64,7 @@ def look_up(scope: LibraryScope, type_name: str, name: str) -> KnownName | None:
 
 
 def data_type(scope: LibraryScope, type_name: str, name: str) -> KnownName | None:
-    """What a name means in the data of the events of a port of a declared type."""
+    """The meaning of a name in the data of events of a declared type."""
     own = scope.types.attribute(type_name, name)
     if own is not None:
         return KnownName(own, declared=True)
@@ -89,7 +89,7 @@ def attribute_type(
     span: Span,
     advice: str | None = None,
 ) -> ValueType | None:
-    """The type of a name that is known on one of the types; reports a name that is not."""
+    """The type of a name on any of the types; a name that is unknown on all is reported."""
     if not all(each in scope.types for each in type_names):
         return None
     found = [known for each in type_names if (known := look_up(scope, each, name))]
@@ -109,13 +109,12 @@ def report_unknown(
     advice: str | None = None,
     certain: bool = False,
 ) -> None:
-    """An error for a slip of the pen, or where it is `certain` that the name is no extension.
+    """Report an unknown name: an error for a typing error, or if it is `certain`ly no extension.
 
-    `message` and `advice` are given where more is known of what was meant; a close match goes
-    first.
+    A hint with a close match goes before `advice`.
     """
     declared = [scope.types.names_near(each) for each in type_names]
-    # An extension `tier` is no slip for `trigger`.
+    # An extension `tier` is no misspelt `trigger`.
     guesses = [each for each in _GUESSED if abs(len(each) - len(name)) <= 2]
     match = scope.close_match(name, *declared, guesses)
     if message is None and len(type_names) == 1:

@@ -1,7 +1,7 @@
-"""Checks what a correlation reads: its ports, their `where`, and the keys after `by`.
+"""Checks the ports of a correlation, their `where`, and the keys after `by`.
 
-Out go the ports by name, for the body to look up. What the body does with them is checked by
-`filters`, `transformers` and `ecl`; `warn_unused` is called when it is known.
+Out go the ports by name. `filters`, `transformers` and `ecl` check how the body uses them, and then
+`warn_unused` reports ports that it does not use.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def event_ports(ports: Iterable[Port]) -> list[EventPort]:
 
 
 def find_port(name: str, span: Span, ports: Ports, scope: LibraryScope) -> Port | None:
-    """The port of that name; reports one that is not there."""
+    """The port of a name; an unknown port is reported."""
     port = ports.get(name)
     if port is None:
         message = f"there is no port `{name}`"
@@ -60,7 +60,7 @@ def find_port(name: str, span: Span, ports: Ports, scope: LibraryScope) -> Port 
 
 def warn_unused(ports: Ports, used: Set[str], by: Sequence[Key], scope: LibraryScope) -> None:
     if not used <= ports.keys():
-        # A port that is misspelt where it is used seems unused, and has been reported already.
+        # A port whose name is misspelt in the body seems unused, and has been reported already.
         return
     named_in_keys = {name for key in by if isinstance(key, PortKeys) for name, _ in key.parts}
     for port in ports.values():
@@ -91,7 +91,7 @@ def _check_common_key(key: CommonKey, ports: Ports, scope: LibraryScope) -> None
     for port in readers:
         if known[port.name] is None:
             without.setdefault(port.type, []).append(port.name)
-    # Where another port has the key by declaration, it is data and no extension attribute.
+    # If the type of another port declares the key, it is data and no extension attribute.
     certain = any(each is not None and each.declared for each in known.values())
     for type_name, names in without.items():
         report_unknown(
@@ -168,7 +168,7 @@ def _check_port_keys(key: PortKeys, ports: Ports, scope: LibraryScope) -> None:
                 kinds[port_name] = found
         seen.add(port_name)
     missing = [each.name for each in event_ports(ports.values()) if each.name not in seen]
-    # A port that is misspelt is left out as well, and has been reported already.
+    # A port whose name is misspelt also seems left out, and has been reported already.
     if missing and seen <= ports.keys():
         scope.error(
             "missing-key",

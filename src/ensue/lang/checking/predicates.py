@@ -1,8 +1,8 @@
-"""Checks the expressions of a correlation where they stand.
+"""Checks the expressions of a correlation by the clause in which they stand.
 
-`where` and `< ... >` ask one event; a value in `push new` asks the events bound to the ports. Here
-names get their types; what may be done with values of those types is checked by
-`ensue.lang.expressions`.
+`where` and `< ... >` read one event; `having` and values in `push new` read the events bound to
+ports. Here names get their types; `ensue.lang.expressions.checking` checks what may be done with
+values of these types.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ensue.lang.syntax import Assignment, EventPort, Holds, Port
 _LONGEST_SHOWN = 80
 
 Instead = Callable[[Name], str]
-"""What to write instead of a name that begins with a port, where a predicate asks one event."""
+"""The advice for a name that begins with a port, in a predicate that reads one event."""
 
 
 def check_where(
@@ -56,7 +56,7 @@ def check_where(
 
 
 def _same_attribute(where: Expression) -> str | None:
-    """The attribute that `a.x = b.x` asks to be the same."""
+    """The attribute `x` of a predicate `a.x = b.x`."""
     match where:
         case Comparison(Name((_, *first)), (("=", Name((_, *second))),)) if first == second:
             return ".".join(first) or None
@@ -69,7 +69,7 @@ def _without_port(name: Name) -> str:
 
 
 def _as_having(port: EventPort, where: Expression, ports: Mapping[str, Port]) -> str:
-    """A predicate that asks another port's event too, as the clause that may do so."""
+    """A predicate that also reads another port's event, as a `having` clause."""
 
     def said(x: Any) -> Any:
         match x:
@@ -90,7 +90,7 @@ def _as_having(port: EventPort, where: Expression, ports: Mapping[str, Port]) ->
 
 
 def check_holds(part: Holds, ports: Mapping[str, Port], scope: LibraryScope) -> None:
-    # A dictionary keeps one of each and their order.
+    # A dictionary keeps each type once, in their order.
     types = list(dict.fromkeys(each.type for each in ports.values() if isinstance(each, EventPort)))
 
     def resolve(name: Name) -> ValueType | None:
@@ -102,7 +102,7 @@ def check_holds(part: Holds, ports: Mapping[str, Port], scope: LibraryScope) -> 
 def check_having(
     having: Expression, ports: Mapping[str, Port], scope: LibraryScope
 ) -> Mapping[str, Span]:
-    """Check the clause `having`; out go the ports it uses, each with the place of its name."""
+    """Check the clause `having`; the ports in it are returned, with the places of their names."""
     used: dict[str, Span] = {}
 
     def resolve(name: Name) -> ValueType | None:
@@ -121,9 +121,9 @@ def check_assigned_value(
     ports: Mapping[str, Port],
     scope: LibraryScope,
 ) -> Mapping[str, Span]:
-    """Check a value of `push new`; out go the ports it uses, each with the place of its name.
+    """Check a value of `push new`; the ports in it are returned, with the places of their names.
 
-    Where it is not known what type of value is wanted, only the names in it are checked.
+    If the type of the attribute is not known, only the names in the value are checked.
     """
     used: dict[str, Span] = {}
 
@@ -143,7 +143,7 @@ def check_assigned_value(
 def _aggregated(
     scope: LibraryScope, ports: Mapping[str, Port], call: Call, used: dict[str, Span]
 ) -> ValueType | None:
-    """The type of what an aggregate is asked of: an attribute of a port, or for `count` a port."""
+    """The type of the argument of an aggregate: an attribute of a port, or for `count` a port."""
     word, counts = call.function.lower(), call.function == "COUNT"
     port, attribute = next(iter(ports), "a"), "Name"
     match call.arguments:
@@ -179,7 +179,7 @@ def _on_events(
     ports: Mapping[str, Port],
     instead: Instead,
 ) -> ValueType | None:
-    """The type of a name, or of what of it follows from part `start` on, as events have it."""
+    """The type of a name, or of its parts from `start` on, on events."""
     first, *rest = name.parts[start:]
     span = scope.part_span(name, start)
     if not rest:
@@ -190,7 +190,7 @@ def _on_events(
     if not all(each in scope.types for each in type_names):
         return None
     if start == 0 and first in ports:
-        # A first part that is a port's name is that port.
+        # A first part that is the name of a port means that port.
         _report_port_in_predicate(scope, type_names, name, instead)
         return None
     whole = [data_type(scope, each, ".".join(name.parts[start:])) for each in type_names]

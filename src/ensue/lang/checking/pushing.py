@@ -1,9 +1,8 @@
-"""Which pushes of a filter can happen at all, as far as its words tell.
+"""The cases of a filter that may run, by their label expressions.
 
-In comes a filter; out come the cases whose label expression is true at any trigger, whatever is
-active and whatever has been aborted. Of the branches only their labels are looked at, so that a
-case which may run by its labels may still never do so: the analyses (`ensue.machine.analyses`) tell
-that.
+In comes a filter; out come the cases whose label expression is true for some set of active and
+aborted labels. Of branches only the labels count, so that a case which may run by its labels may
+still never run: that is found by the analyses (`ensue.machine.analyses`).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from ensue.lang.syntax import (
 )
 
 MOST_LABELS = 8
-"""A case with more labels than this counts as one that may run."""
+"""A case with more labels counts as one that may run."""
 
 
 def cases_that_may_run(correlation: FilterCorrelation) -> list[Case]:
@@ -55,7 +54,7 @@ def _may_run(
         label_value(case.condition, active, aborted.__contains__)
         for labels in together
         for active in _subsets(labels)
-        # An earlier case may have aborted what was active at the trigger.
+        # An earlier case may have aborted labels that were active at the trigger.
         for aborted in _subsets(names & changed)
     )
 

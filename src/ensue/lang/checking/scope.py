@@ -1,8 +1,8 @@
-"""What every part of the checker needs: where to report, the declared types, close matches.
+"""The scope that all parts of the checker share: diagnostics, declared types, close matches.
 
-Close matches are looked for only when something is wrong, and not without end: comparing a name
-with thousands of others is slow, and a library with thousands of unknown names has one mistake
-that matters. Past the budget a finding is still reported, without the guess.
+Close matches are searched only for mistakes, and within a budget: to compare a name with thousands
+of others is slow, and a library with thousands of unknown names has one mistake that matters. Past
+the budget a finding is still reported, without a close match.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class LibraryScope:
         return close_match(name, set().union(*known)) if self._may_compare(known) else None
 
     def hint(self, name: str, *known: Collection[str]) -> str | None:
-        """The close match, else what there is to choose from."""
+        """A hint with the close match, or else with the known names."""
         return did_you_mean(name, set().union(*known)) if self._may_compare(known) else None
 
     def _may_compare(self, known: Collection[Collection[str]]) -> bool:
@@ -45,7 +45,7 @@ class LibraryScope:
         return self._comparisons_left >= 0
 
     def check_type(self, name: str, span: Span) -> bool:
-        """Report a type that is not declared."""
+        """Whether a type is declared; one that is not is reported."""
         if name in self.types:
             return True
         hint = self.hint(name, self.types.types)
@@ -55,19 +55,19 @@ class LibraryScope:
         return False
 
     def place(self, span: Span) -> str:
-        """A place as a hint names it."""
+        """A place in the words of a hint."""
         file, line, _ = self.diagnostics.source.position(span.start)
         same_file = len(self.diagnostics.source.files) == 1
         return f"line {line}" if same_file else f"{file}:{line}"
 
     def name_spans(self, span: Span, count: int) -> list[Span]:
-        """The places of the names in a stretch that holds `count` of them and only signs else."""
+        """The places of `count` names in a span with nothing but signs between them."""
         text = self.diagnostics.source.text[span.start : span.end]
         found = [
             Span(span.start + each.start(), span.start + each.end())
             for each in _NAME.finditer(text)
         ]
-        # A comment in between has names of its own; then the whole stretch is marked.
+        # A comment in between has words of its own; then the whole span is marked.
         return found if len(found) == count else [span] * count
 
     def part_span(self, name: Name, index: int) -> Span:

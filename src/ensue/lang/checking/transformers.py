@@ -1,7 +1,7 @@
 """Checks the second phase of a filter correlation: cases, pushes, and changes of labels.
 
-The filter has been checked by then: its labels and the ports that have a place in it are known.
-Values are checked by `predicates`. Out go the ports that the transformer uses.
+The filter has been checked before: its labels and its ports are known. Values are checked by
+`predicates`. Out go the ports that the transformer uses.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ensue.lang.syntax import (
 
 @dataclass
 class TransformerFacts:
-    """The facts that checks of one transformer share."""
+    """The checks of one transformer, and the facts that they share."""
 
     correlation: FilterCorrelation
     ports: Ports
@@ -77,7 +77,7 @@ class TransformerFacts:
 
     def _warn_unused_labels(self) -> None:
         if not self.used_labels <= self.filter.labels.keys():
-            # A label that is misspelt where it is used seems unused, and was reported already.
+            # A label whose name is misspelt in a case seems unused, and was reported already.
             return
         for label, span in self.filter.labels.items():
             if label not in self.used_labels:
@@ -143,7 +143,7 @@ class TransformerFacts:
             for port, port_span in names.items():
                 self.used_ports.add(port)
                 self._warn_unbound(port, port_span, initial, f"`{each.name}` will be null")
-        # A misspelt attribute leaves another one unset, and has been reported already.
+        # A misspelt attribute seems unset, and has been reported already.
         if assigned.keys() <= attributes.keys():
             self._warn_not_set(push, [name for name in attributes if name not in assigned])
 
@@ -206,7 +206,7 @@ def check_output(
 
 
 def label_names(condition: LabelExpression) -> Iterator[LabelName]:
-    """The labels that a case asks for, from left to right."""
+    """The labels in the condition of a case, from left to right."""
     pending = [condition]
     while pending:
         part = pending.pop()

@@ -1,10 +1,10 @@
-"""Event types as trees, numbered so that questions about thousands of them stay cheap.
+"""Event types as trees, numbered so that queries over thousands of types stay cheap.
 
-In come declarations, out go answers: is this type below that one, which attribute does a name
-mean on it, which on the types below it. Each type gets the number at which a walk from parents to
-children enters it and the last number below it; a type is below another if its number lies in
-the other's range. Broken declarations are let through: a type whose parents cannot be told is
-`open`, and no one should complain about an attribute that it seems to lack.
+In come declarations; out go answers: whether a type is below another one, and which attributes a
+name means on a type and on the types below it. The types are numbered in preorder, and each type
+has the last number below it: a type is below another if its number lies in the other's range.
+Broken declarations are accepted: a type whose parents are not known is `open`, and an attribute
+that it seems to lack must not be reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ensue.events.types import EventType, TypeSystem, ValueType
 
 @dataclass(frozen=True, slots=True)
 class AttributeInType:
-    """A declaration of an attribute; `enclosing` is the nearest declaration in a parent type."""
+    """A declaration of an attribute; `enclosing` is the nearest one in a type above."""
 
     type_name: str
     value_type: ValueType
@@ -31,7 +31,7 @@ class AttributeInType:
 class TypeForest:
     """The types of a library, with parents that exist and form no circle.
 
-    `broken` are those of which it is not known what they inherit; they come without a parent.
+    It is not known what the types in `broken` inherit; they are given without a parent.
     """
 
     types: Mapping[str, EventType]
@@ -94,13 +94,13 @@ class TypeForest:
         return self._first[of] <= self._first[name] <= self._last[of]
 
     def may_be_subtype(self, name: str, of: str) -> bool:
-        """False only if it is certain: both are known, and so are all parents of `name`."""
+        """False only if it is certain: both types are known, and so are all parents of `name`."""
         if name not in self.types or of not in self.types or name in self.open_types:
             return True
         return self.is_subtype(name, of)
 
     def redeclared(self) -> Iterator[tuple[str, str, str]]:
-        """Each attribute that an ancestor has already: type, attribute, that ancestor."""
+        """Each attribute that an ancestor declares already: type, attribute, ancestor."""
         for attribute, places in self._declared.items():
             for place in places:
                 if place.enclosing is not None:
@@ -145,16 +145,16 @@ class TypeForest:
             current = self.types[current].parent
 
     def levels(self) -> dict[str, int]:
-        """How far down each type is; one that inherits from nothing is at level 1."""
+        """The level of each type; a type without a parent is at level 1."""
         levels: dict[str, int] = {}
-        # The walk that gave the numbers enters parents before their children.
+        # In preorder parents come before their children.
         for name in self._first:
             parent = self.types[name].parent
             levels[name] = 1 if parent is None else levels[parent] + 1
         return levels
 
     def below(self, name: str) -> Iterator[str]:
-        """The type itself and everything under it."""
+        """The type itself and all types below it."""
         pending = [name]
         while pending:
             current = pending.pop()
@@ -167,7 +167,7 @@ class TypeForest:
         return {a.name: a.type for each in reversed(chain) for a in each.attributes}
 
     def names_near(self, type_name: str) -> frozenset[str]:
-        """Every attribute name that an event on a port of this type may carry by declaration."""
+        """All attribute names that are declared on a type, above it or below it."""
         if type_name not in self._near:
             names = set(self.attributes(type_name))
             for each in self.below(type_name):

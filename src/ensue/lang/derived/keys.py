@@ -1,7 +1,7 @@
-"""What a key is called: the attributes that stand for it.
+"""The names of keys: the attributes of events that are keys.
 
-In come the keys after `by`; out go the names by which an event or an output has each of them. An
-attribute of an ECL output that is named like a key is filled with it, for ECL carries no data.
+In come the keys after `by`; out go the names of each key. An attribute of an ECL output with the
+name of a key is filled with the key, since ECL carries no other data.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ensue.lang.syntax import CommonKey, Key
 
 
 def key_places(by: Sequence[Key]) -> dict[str, int]:
-    """Every name of a key, with the place of that key; the first key has a name before others."""
+    """Every name of a key with the place of the key; a name of several keys is of the first."""
     places: dict[str, int] = {}
     for place, key in enumerate(by):
         names = [key.name] if isinstance(key, CommonKey) else [name for _, name in key.parts]

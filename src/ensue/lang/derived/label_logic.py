@@ -1,7 +1,7 @@
-"""The value of a label expression, and what a change of a label comes to.
+"""The value of a label expression, and the effect of a change of a label.
 
-In come the labels that are active at a trigger and a way to ask which are aborted; out comes
-whether a case runs. Engines run transformers by it, and analyses foretell by it what they do.
+In come the active labels at a trigger, and a function that tells which labels are aborted; out
+comes whether a case runs. Engines and analyses share these rules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ensue.lang.syntax import (
 def label_value(
     x: LabelExpression, active: frozenset[str], is_aborted: Callable[[str], bool]
 ) -> bool | None:
-    """The value of a label expression; None, which counts as false, if all of it is left out."""
+    """The value of a label expression; None, which counts as false, if every label is aborted."""
     match x:
         case LabelTrue():
             return True
@@ -42,7 +42,7 @@ def label_value(
 def change_of(
     kind: Literal["abort", "revive", "toggle"], is_aborted: bool
 ) -> Literal["abort", "revive"]:
-    """What a statement does to a label: `toggle` aborts it if it is alive, and else revives it."""
+    """The effect of a statement on a label: `toggle` aborts or revives it."""
     if kind == "abort" or (kind == "toggle" and not is_aborted):
         return "abort"
     return "revive"

@@ -1,9 +1,9 @@
-"""What stands inside a filter, an expression or a transformer, whatever its depth.
+"""The parts of a filter, an expression or a transformer, at any depth.
 
-In come filters; out go the filters and all their parts, from left to right, each before what it
-holds. Nothing recurses: filters that are put together in Python may be nested without a limit. Of a
-correlation, out go the statements of its transformer, the labels that these change and the names
-that they read of bound events.
+In come filters; out go the filters and all their parts, from left to right, each before its own
+parts. There is no recursion, since filters that are built in Python may be nested without a limit.
+Of a correlation, out go the statements of its transformer, the labels that they change, and the
+names of bound events that they read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ensue.lang.syntax import (
 
 
 def parts_of(filters: Iterable[Filter]) -> Iterator[Filter]:
-    """The filters and everything inside of them."""
+    """The filters and all their parts."""
     left = list(filters)[::-1]
     while left:
         part = left.pop()
@@ -51,7 +51,7 @@ def ports_in(filters: Iterable[Filter]) -> Iterator[str]:
 
 
 def labels_in(filters: Iterable[Filter]) -> Iterator[Labelled]:
-    """What has a label in filters."""
+    """The labelled parts of filters."""
     return (part for part in parts_of(filters) if isinstance(part, Labelled))
 
 

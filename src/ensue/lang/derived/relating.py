@@ -1,9 +1,9 @@
-"""Which correlations ask how events relate: the clauses of a filter that go beyond one event.
+"""The clauses of a filter that relate events to each other.
 
-In comes a correlation; out goes what of it needs remembered events: `keep`, `bind latest`,
+In comes a correlation; out go its parts that need remembered events: `keep`, `bind latest`,
 `unless`, `having`, `timeout` in a filter, and aggregates in the values of `push new`. A rule with
-any of these runs from remembered events, and cannot abort, revive or toggle. What they mean is
-told in `ensue.engine.reference`.
+any of these runs from remembered events, and cannot abort, revive or toggle labels. Their meaning
+is defined in `ensue.engine.reference`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ensue.lang.syntax import Correlation, FilterCorrelation, PushNew, Timeout
 
 
 def relating_clauses(correlation: Correlation) -> list[str]:
-    """What of a correlation relates events, in its own words; nothing for most."""
+    """The words of the parts that relate events; most correlations have none."""
     if not isinstance(correlation, FilterCorrelation):
         return []
     clauses = correlation.clauses
     words = []
-    # `keep none` says what is so without it.
+    # `keep none` is the default.
     if clauses.keep in ("last", "all"):
         words.append(f"keep {clauses.keep}")
     if clauses.bind == "latest":
@@ -43,7 +43,7 @@ def relates_events(correlation: Correlation) -> bool:
 
 
 def has_timeout(correlation: Correlation) -> bool:
-    """Whether a filter waits for the clock somewhere."""
+    """Whether a filter contains a `timeout`."""
     return isinstance(correlation, FilterCorrelation) and any(
         isinstance(part, Timeout) for part in parts_of(correlation.branches)
     )
@@ -68,7 +68,7 @@ def aggregates_of(correlation: FilterCorrelation) -> list[Call]:
 
 
 def aggregated_name(call: Call) -> tuple[str, ...]:
-    """What an aggregate is of: a port, and the name of an attribute if there is one."""
+    """The argument of an aggregate: a port, and the name of an attribute if there is one."""
     (name,) = call.arguments
     assert isinstance(name, Name), "an aggregate is of a name"
     return name.parts

@@ -14,7 +14,7 @@ from ensue.lang.syntax import Correlation, Holds, PortRef, PushPort
 
 
 def numbered_ports(correlation: Correlation) -> dict[str, str]:
-    """A name made of its number for each port."""
+    """A new name for each port, made of its number."""
     return {port.name: f"port {number}" for number, port in enumerate(correlation.ports)}
 
 
@@ -30,7 +30,7 @@ def with_ports(said: Any, names: Mapping[str, str]) -> Any:
             case Name((port, *attributes)) if port in names:
                 return Name((names[port], *attributes))
             case Holds():
-                # A predicate inside an expression asks the event that is read, and no port.
+                # A predicate inside an ECL expression reads the event, and no port.
                 return node
         return None
 

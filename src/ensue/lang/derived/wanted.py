@@ -1,8 +1,8 @@
-"""What the rules of a library ask of their input as a whole: which types, and which keys.
+"""The event types and keys that the rules of a library read from their input.
 
-In come a checked library and what is known of the input; out go the event types that some rule
-reads, and sentences about keys that can be none. Whether one event matches a port is asked
-elsewhere, event by event.
+In come a checked library and the structure of the input; out go the event types that some rule
+reads, and sentences about keys that have no single value. Whether one event matches a port is
+decided elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def types_read(library: CheckedLibrary) -> frozenset[str]:
 
 
 def unusable_keys(library: CheckedLibrary, inside: Inside) -> Iterator[tuple[str, str]]:
-    """The rules whose key holds no single value, each with a sentence about it."""
+    """The rules whose key has no single value, each with a sentence about it."""
     for rule in library.correlations:
         for name in dict.fromkeys(_key_names(rule)):
             found = inside(name)

@@ -1,9 +1,8 @@
-"""Types by the names that their events carry: from what a library says to what runs.
+"""Wire names: the `type` of events in place of the declared names of types.
 
-In come the correlations and types of a library, in which a type goes by the name that it was
-declared with; out go the same with the `type` of events in its place, as `eventtype Name = "wire"`
-gives it. Engines compare types with the `type` of an event, so they are given these. A library
-without wire names is handed on as it is.
+In come the correlations and types of a library with declared names; out go copies with the `type`
+that events carry, as `eventtype Name = "wire"` says. Engines work with these copies, since they
+compare types with the `type` of an event. A library without wire names is returned as it is.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Said = TypeVar("Said")
 
 
 def wire_names(tree: LibraryTree) -> dict[str, str]:
-    """The types whose events carry another name, with that name."""
+    """The types whose events carry another name than the declared one, with that name."""
     return {each.name: each.wire for each in tree.types if each.wire is not None}
 
 
@@ -48,7 +47,7 @@ def wired_types(types: TypeSystem, names: Mapping[str, str]) -> TypeSystem:
 
 
 def wired(said: Said, names: Mapping[str, str]) -> Said:
-    """A correlation, or a part of one, with the names that events carry."""
+    """A correlation, or a part of one, with wire names."""
     result: Any = said
     match said:
         case FilterCorrelation() | EclCorrelation():

@@ -1,8 +1,8 @@
-"""A checked library without the ontology that it is bound to.
+"""A checked library with its concept terms replaced, so that it runs without the ontology.
 
-In comes a library, out goes one that means the same as long as the ontology does not change: its
-concept terms are tests of texts, which any process reads without the ontology. Where an attribute
-is declared as a text the test is `IN`, which every engine translates; elsewhere it is `HAS`.
+In comes a library that is bound to an ontology; out goes one with the same meaning as long as the
+ontology does not change: concept terms become tests of texts. For an attribute that is declared as
+text the test is `IN`, which every engine translates; for others it is `HAS`.
 """
 
 from __future__ import annotations

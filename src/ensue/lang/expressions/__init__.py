@@ -1,10 +1,10 @@
 """CESQL: the language of predicates and values.
 
-`tree` holds what was written; `text` builds it from the parser's reductions and writes it down
-again. `evaluation` gives it its meaning over one event or, in a transformer, over the events bound
-to the ports, with `values` for casts, `scopes` for names and the functions of `builtins`.
-`checking` finds what cannot be right before anything runs, `nesting` what is too deep. The text is
-read by the one grammar of the library language, `grammar.lark` in `ensue.lang.parsing`.
+`tree` has the nodes of expressions; `text` reads and prints them. `evaluation` computes an
+expression over one event or, in a transformer, over the events bound to ports, with `values` for
+casts, `scopes` for names and the functions of `builtins`. `checking` finds mistakes before anything
+runs, `nesting` expressions that are too deep. The text is read by the grammar of the library
+language, `grammar.lark` in `ensue.lang.parsing`.
 """
 
 from ensue.lang.expressions.tree import (

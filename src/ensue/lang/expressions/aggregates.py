@@ -1,12 +1,12 @@
-"""Aggregates: what `having` and the values of `push new` compute over the events of a port.
+"""Aggregates over the events of a port, in `having` and in the values of `push new`.
 
 In come the values of one attribute over the port's stretch, in the order in which they were read,
-`MISSING` for each that is null; out goes one value. Nulls are left out. `COUNT` and `DISTINCT` of
-nothing are 0, the others null. There are no casts: a value of a kind that an aggregate does not
-take is an error, as is a sum that no number of 64 bits holds.
+`MISSING` for a null; out goes one value. Nulls are left out. Without values `COUNT` and `DISTINCT`
+are 0, the others null. There are no casts: a value of a kind that an aggregate does not take is an
+error, and so is a sum beyond 64 bits.
 
-Sums are exact, so that no engine's order of adding shows: integers give an integer, and as soon as
-there is a real the exact sum is rounded once. `AVG` is the sum as a real, divided by the count.
+Sums are exact, so that engines may add in any order: the sum of integers is an integer, and if
+there is a real, the exact sum is rounded once. `AVG` is the sum as a real, divided by the count.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SINGLE = ORDERED | {"boolean", "string"}
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """`takes` are the kinds of values it can be asked of, None for any.
+    """An aggregate. `takes` are the kinds of values that it accepts, None for any.
 
-    `result` is the kind of what it gives; None for that of the values. An aggregate is `running`
-    if the next value and what it has given so far are all it needs.
+    `result` is the kind of its result; None for the kind of the values. An aggregate is `running`
+    if its result follows from the previous result and the next value.
     """
 
     compute: Callable[[Sequence[Any]], Any]
@@ -45,7 +45,7 @@ class Aggregate:
 
 
 def _present(values: Sequence[Any], takes: frozenset[str] | None = None) -> list[Any]:
-    """The values that are not null. Raises `FaultError` if there is one of another kind."""
+    """The values that are not null. Raises `FaultError` for a value of another kind."""
     found = [each for each in values if each is not MISSING]
     if takes is not None and any(kind_of(each) not in takes for each in found):
         raise FaultError("cast", 0)
@@ -53,7 +53,7 @@ def _present(values: Sequence[Any], takes: frozenset[str] | None = None) -> list
 
 
 def _some(values: Sequence[Any], takes: frozenset[str] | None = None) -> list[Any]:
-    """As `_present`; if there is none, the aggregate is null."""
+    """As `_present`; the aggregate is null if there is no value."""
     found = _present(values, takes)
     if not found:
         raise FaultError("missingAttribute", False)
@@ -61,7 +61,7 @@ def _some(values: Sequence[Any], takes: frozenset[str] | None = None) -> list[An
 
 
 def _distinct(values: Sequence[Any]) -> int:
-    """How many different values; a number is none of the booleans, and 1 is 1.0."""
+    """The number of different values; 1 equals 1.0, and differs from TRUE."""
     found = _present(values, SINGLE)
     return len({(isinstance(each, bool), each) for each in found})
 
@@ -100,4 +100,4 @@ AGGREGATES: Mapping[str, Aggregate] = {
     "MIN": Aggregate(lambda values: min(_some(values, ORDERED)), ORDERED, None),
     "SUM": Aggregate(_sum, NUMBERS, None),
 }
-"""By the name that a call has, in upper case."""
+"""The aggregates by name, in upper case."""

@@ -1,9 +1,8 @@
-"""Whom terms ask: the interfaces of a history and of an ontology, and the scope that asks them.
+"""The interfaces of a history and of an ontology, and the scope in which terms ask them.
 
-`ensue.history` and `ensue.knowledge` implement the two protocols; nothing here knows them. A
-history answers a temporal term as a whole. An ontology answers tests of two concepts by their
-codes; what a term makes of those answers (bags, properties, values that are unknown) is the same
-for every ontology and stands in `concept_holds`.
+`ensue.history` and `ensue.knowledge` implement the two protocols. A history answers a temporal term
+as a whole. An ontology answers tests of two concepts by their codes; the rules for bags, properties
+and unknown values are the same for every ontology and stand in `concept_holds`.
 """
 
 from __future__ import annotations
@@ -32,24 +31,24 @@ from ensue.lang.expressions.tree import (
 
 
 class TemporalStore(Protocol):
-    """What has been published, as temporal terms ask it."""
+    """A store of publications that answers temporal terms."""
 
     def holds(self, term: TemporalTerm, publication: Event) -> bool | None:
-        """Whether a term holds for a publication, over what is stored now, itself left out.
+        """Whether a term holds for a publication, over all stored publications but itself.
 
-        None if the publication lacks what the term refers to, as an open interval its end.
+        None if the publication lacks what the term refers to, such as the end of an open interval.
         """
 
 
 class Ontology(Protocol):
-    """Classified concepts. Every concept has a code, and a test of two concepts is one of codes.
+    """Classified concepts. Every concept has a code, and tests compare the codes of two concepts.
 
-    A text names a concept as a user writes it: `Red`, `wine:Red` or a full IRI.
+    A text names a concept as users write it: `Red`, `wine:Red` or a full IRI.
     """
 
     @property
     def generation(self) -> int:
-        """A number that changes whenever what the ontology says has changed, codes included."""
+        """A number that changes with every change of the ontology, codes included."""
 
     def code(self, text: str) -> int | None:
         """The code of a concept (class or individual), or None for a text that names none."""
@@ -58,7 +57,7 @@ class Ontology(Protocol):
         """Whether `left IS_A right`, `left SUBSUMES right` or `left SAME_AS right`."""
 
     def above(self, code: int) -> Sequence[int]:
-        """All concepts that this one IS_A: itself, its equivalents, and what is less specific."""
+        """All concepts that this one IS_A: itself, equivalent and less specific ones."""
 
     def related(self, prop: str, code: int) -> Sequence[int]:
         """The concepts that a property, by its text, has as values at a concept."""
@@ -70,7 +69,7 @@ class Ontology(Protocol):
         """Whether a text names a property."""
 
     def advice(self, text: str) -> str:
-        """What to write in place of a text that names nothing, for a message."""
+        """The advice, for a message, in place of a text that names no concept."""
 
 
 def as_it_stands(ontology: Ontology | None) -> Ontology | None:
@@ -99,10 +98,10 @@ class AskingScope:
 
 
 def concept_holds(term: ConceptTerm, value: Any, ontology: Ontology) -> bool:
-    """Whether a value stands to the concepts of a term as the term says.
+    """Whether a concept term holds for a value.
 
-    A sequence is a bag of values. A value that is missing or names no concept meets nothing, and
-    nor does a concept that the ontology does not know.
+    A sequence is a bag of values. No test holds for a value that is missing or names no concept,
+    nor for a concept that the ontology does not know.
     """
     codes = _codes(_bag(value), ontology)
     if not isinstance(term, OntologyProperty):

@@ -1,9 +1,9 @@
 """Concept terms bound to an ontology, and bound terms as plain CESQL.
 
-In comes a tree of the language (a predicate, a correlation, a library), out goes the tree with each
-concept term in a `BoundTerm` that holds the ontology's test. A concept or property that the
-ontology does not know is reported where it stands. `plain` is for what has to be read without the
-ontology: bound terms become sets of texts, as the ontology has them at that moment.
+In comes a tree of the language (a predicate, a correlation, a library); out goes the tree with each
+concept term in a `BoundTerm`, which has the ontology's test. A concept or property that the
+ontology does not know is reported at its place. `plain` is for trees that are read without the
+ontology: bound terms become sets of texts, as of that moment.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Tree = TypeVar("Tree")
 
 
 class BindingOntology(Protocol):
-    """An ontology, as far as terms are bound to it."""
+    """An ontology to which terms can be bound."""
 
     def bound(self, term: ConceptTerm) -> ValueTest:
         """The test of a term. Raises `OntologyError` for names that the ontology does not know."""
@@ -54,14 +54,14 @@ def bound(tree: Tree, ontology: BindingOntology, diagnostics: Diagnostics) -> Tr
         except OntologyError as error:
             for problem in error.problems:
                 diagnostics.error("unknown-concept", problem, node.span)
-            return BoundTerm(node, _Unknown(), node.span)
+            return BoundTerm(node, _UnknownTest(), node.span)
 
     changed: Tree = mapped(tree, bind)
     return changed
 
 
-class _Unknown:
-    """In the place of a test whose names are unknown; what has been reported does not run."""
+class _UnknownTest:
+    """The test of a term with unknown names, which has been reported and never runs."""
 
     def holds(self, value: Any) -> bool:  # noqa: ARG002
         return False
@@ -73,7 +73,7 @@ class _Unknown:
 def plain(tree: Tree, is_text: Callable[[Name], bool]) -> Tree:
     """The tree without an ontology: each bound term is a test of the texts that pass it now.
 
-    `is_text` says of a name that its values are single texts, so that `IN` will do.
+    `is_text` tells whether the values of a name are single texts, so that `IN` is enough.
     """
 
     def replace_bound(node: Any) -> Any:
@@ -96,7 +96,7 @@ def _plain(node: BoundTerm, is_text: bool) -> Expression:
 
 
 def _literals(texts: frozenset[str]) -> tuple[Literal, ...]:
-    # A set of nothing cannot be written; no text of an event is this one.
+    # An empty set has no text in CESQL: this constant equals no text of an event.
     return tuple(map(Literal, sorted(texts or {_NO_CONCEPT})))
 
 

@@ -1,7 +1,7 @@
-"""How values are compared: `=`, `<` and the others, IN, BETWEEN, and bags.
+"""Comparisons of values: `=`, `<` and the others, IN, BETWEEN, and bags.
 
-In come two values of any kinds, out goes a boolean, or a `FaultError` where no cast makes them
-comparable. The cast comes before the comparison and depends on the kinds of both sides.
+In come two values of any kinds; out goes a boolean, or a `FaultError` where no cast makes them
+comparable. The values are cast before they are compared; the cast depends on the kinds of both.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ from ensue.lang.expressions.values import CASTS, FaultError, kind_of, to_number,
 
 
 def _equal_as(kind: str | None, x: Any, y: Any) -> bool:
-    """Whether two values are the same once both are of a kind."""
+    """Whether two values are equal after a cast to a kind."""
     if kind is None:
         raise FaultError("cast")
     left, right = CASTS[kind](x), CASTS[kind](y)
     if isinstance(left, float) or isinstance(right, float):
-        # An integer meets a real as a real; Python would compare them exactly.
+        # An integer is compared with a real as a real; Python would compare them exactly.
         return float(left) == float(right)
     return bool(left == right)
 
 
 def _is_equal(x: Any, y: Any) -> bool:
-    """The right operand's kind decides, but a timestamp on either side makes timestamps."""
-    kind = "timestamp" if kind_of(x) == "timestamp" else _family(y)
+    """Equality in the kind of the right operand; a timestamp on either side makes timestamps."""
+    kind = "timestamp" if kind_of(x) == "timestamp" else comparison_kind(y)
     return _equal_as(kind, x, y)
 
 
 def is_among(x: Any, options: Sequence[Any]) -> bool:
-    """The left operand's kind decides. All are compared, so that no order hides a failing cast."""
-    equal = [_equal_as(_family(x), x, option) for option in options]
+    """`IN`, in the kind of the left operand; all options are cast, so that no error is hidden."""
+    equal = [_equal_as(comparison_kind(x), x, option) for option in options]
     return True in equal
 
 
-def _family(value: Any) -> str | None:
+def comparison_kind(value: Any) -> str | None:
+    """`number`, `string`, `boolean` or `timestamp`: the kind to which a comparison casts values."""
     kind = kind_of(value)
     return "number" if kind in ("integer", "real") else kind
 
@@ -65,13 +66,13 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def is_between(value: Any, low: Any, high: Any) -> bool:
-    """`BETWEEN`: both comparisons are made, so that neither hides a failing cast of the other."""
+    """`BETWEEN`: both comparisons are made, so that neither hides an error of the other."""
     above, below = COMPARISONS[">="](value, low), COMPARISONS["<="](value, high)
     return above and below
 
 
 def stands_in(comparison: str, left: Any, right: Any) -> bool:
-    """Whether two values compare so; values that cannot be compared do not."""
+    """Whether a comparison holds; it does not for values that cannot be compared."""
     try:
         return COMPARISONS[comparison](left, right)
     except FaultError:
@@ -79,14 +80,14 @@ def stands_in(comparison: str, left: Any, right: Any) -> bool:
 
 
 def has(bag: Any, quantifier: Quantifier, options: Sequence[Any]) -> bool:
-    """The test of a bag; a single value is a bag of one. What cannot be compared is not equal."""
+    """`HAS`: a single value is a bag of one; values that cannot be compared are not equal."""
     if isinstance(bag, Mapping):
         raise FaultError("cast")
     values = list(bag) if isinstance(bag, Sequence) and not isinstance(bag, str | bytes) else [bag]
 
     def is_met(value: Any, option: Any) -> bool:
         try:
-            return _equal_as(_family(value), value, option)
+            return _equal_as(comparison_kind(value), value, option)
         except FaultError:
             return False
 
@@ -99,7 +100,7 @@ def quantified(
     options: Sequence[Any],
     is_met: Callable[[Any, Any], bool],
 ) -> bool:
-    """Whether the values of a bag meet the options as the quantifier asks."""
+    """Whether the values of a bag meet the options, by the quantifier."""
     match quantifier:
         case "ANY":
             return any(is_met(value, option) for value in values for option in options)

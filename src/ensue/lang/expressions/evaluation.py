@@ -1,15 +1,14 @@
-"""What an expression means over one event, or over the events bound to the ports.
+"""The evaluation of an expression over one event, or over the events bound to ports.
 
-In come a tree and a `Scope`, out goes an `Outcome`: a value and the kinds of errors that were met.
+In come a tree and a `Scope`; out goes an `Outcome`: a value and the kinds of errors that were met.
 CESQL is total: an operator or function whose operand is missing, in error or of a kind that cannot
-be cast gives the zero value of its result, passes the errors on, and evaluation goes on. Nothing
-is raised. The one exception to the zero is NOT: CESQL negates the `false` that a failed cast
-gives. What makes a predicate hold is stricter, and stands in `holds`.
+be cast has the zero value of its result, passes the errors on, and evaluation goes on. Nothing is
+raised. The only exception to the zero is NOT: CESQL negates the `false` of a failed cast. Whether a
+predicate holds is stricter (`holds`).
 
-Only AND and OR leave an operand unread. Sets are unordered, so IN reads all of its options. Only
-EXISTS and the functions that are made for it (IS NULL, COALESCE) take what is null. How values are
-compared stands in `comparing`, what a function computes in `functions`, an aggregate in
-`aggregates`.
+Only AND and OR may leave an operand unread. Sets are unordered, so that IN reads all of its
+options. Only EXISTS, IS NULL and COALESCE accept a null. Comparisons are in `comparing`, functions
+in `builtins.functions`, aggregates in `aggregates`.
 """
 
 from __future__ import annotations
@@ -87,7 +86,7 @@ __all__ = [
 
 NO_ERRORS: frozenset[str] = frozenset()
 NULL = frozenset({"missingAttribute"})
-"""The errors of an operand that is null, or is computed from what is null, and right otherwise."""
+"""The errors of an operand that is null, or is computed from a null and has no other error."""
 
 _N = TypeVar("_N", int, float)
 
@@ -104,18 +103,18 @@ class Outcome(NamedTuple):
 
 
 SCOPE_OF: ContextVar[Callable[[Event], Scope]] = ContextVar("scope_of", default=EventScope)
-"""What names and terms of a predicate are asked of, for an event. A run with a history sets it."""
+"""Makes the scope of an event for predicates. A run with a history sets it."""
 
 
 def holds(expression: Expression, event: Event | Scope) -> bool:
-    """Whether an event passes a predicate: it comes out true, and without any error."""
+    """Whether a predicate holds for an event: its value is true, and there was no error."""
     scope = SCOPE_OF.get()(event) if isinstance(event, Event) else event
     outcome = evaluate(expression, scope)
     return outcome.value is True and not outcome.errors
 
 
 def evaluate(expression: Expression, scope: Scope) -> Outcome:
-    """The value of an expression. Trees deeper than `Limits.nesting` are not for here."""
+    """The outcome of an expression, which must not be deeper than `Limits.nesting`."""
     match expression:
         case Literal(value):
             return _literal(value)
@@ -217,7 +216,7 @@ def _chain(
 
 
 def _logic(operands: Sequence[Expression], operators: Sequence[str], scope: Scope) -> Outcome:
-    """`a AND b OR c` is `a AND (b OR c)`: each link decides whether what is behind it is read."""
+    """`a AND b OR c` is `a AND (b OR c)`: each operator decides whether its right side is read."""
     errors = NO_ERRORS
     flips = False
     value = False
@@ -251,7 +250,7 @@ def _call(name: str, arguments: Sequence[Expression], scope: Scope) -> Outcome:
 
 
 def _aggregate(name: str, arguments: Sequence[Expression], scope: Scope) -> Outcome:
-    """An aggregate over the events of a port; it stands where a scope knows those events."""
+    """An aggregate over the events of a port, which the scope must know."""
     match arguments:
         case [Name(parts)] if isinstance(scope, StretchScope):
             try:
@@ -282,7 +281,7 @@ def _arithmetic(
 
 
 def _difference(left: Any, right: Any) -> int | float:
-    """`-`: a timestamp on either side makes timestamps, and gives the seconds between them."""
+    """`-`: with a timestamp on either side, the seconds between two timestamps."""
     if "timestamp" in (kind_of(left), kind_of(right)):
         return (to_timestamp(left) - to_timestamp(right)).total_seconds()
     return _subtract(left, right)

@@ -4,16 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.expressions import nesting
-from ensue.lang.expressions.tree import Expression
+from ensue.lang.expressions.nesting import parts_of
+from ensue.lang.expressions.tree import (
+    After,
+    Before,
+    BoundTerm,
+    Compared,
+    During,
+    Expression,
+    Has,
+    IsA,
+    Name,
+    OntologyProperty,
+    Related,
+    SameAs,
+    Subsumes,
+)
 
 Parts = tuple[str, ...]
 """A dotted name, part by part."""
 
 
 def names_in(expression: Expression) -> Iterator[Parts]:
-    """Every name that is read from the event itself; a name may come several times."""
-    return (name.parts for name in nesting.names_in(expression))
+    """The names that are read from the event itself, from left to right; some may be repeated.
+
+    A filter inside a temporal term reads stored publications, so its names are not among them.
+    """
+    waiting = [expression]
+    while waiting:
+        match current := waiting.pop():
+            case Name(parts):
+                yield parts
+            case After() | Before() | During() | Related():
+                continue
+            case (
+                Has()
+                | Compared()
+                | IsA()
+                | Subsumes()
+                | SameAs()
+                | OntologyProperty()
+                | BoundTerm()
+            ):
+                yield current.name.parts
+            case _:
+                waiting.extend(reversed(parts_of(current)))
 
 
 def is_time(name: Parts) -> bool:

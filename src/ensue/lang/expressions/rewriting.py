@@ -1,9 +1,7 @@
-"""Trees of the language with other nodes in the places of some.
+"""Copies of trees in which some nodes are replaced.
 
-In come a tree and what takes the place of some of its nodes; out goes another tree. `replaced` is
-for expressions over one event: terms that ask a history or an ontology stay as they are, since
-nothing inside of them is of the event itself. `mapped` goes through any tree, from a name up to a
-library.
+`replaced` is for expressions over one event: terms that ask a history or an ontology stay as they
+are, since they read no part of the event itself. `mapped` takes any tree, from a name to a library.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from ensue.lang.expressions.tree import (
 
 
 def replaced(x: Expression, by: Mapping[Expression, Expression]) -> Expression:
-    """The expression, with each part that is a key of `by` replaced by its value."""
+    """The expression with each part that is a key of `by` replaced by its value."""
     if x in by:
         return by[x]
     match x:
@@ -46,9 +44,9 @@ def replaced(x: Expression, by: Mapping[Expression, Expression]) -> Expression:
 
 
 def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
-    """The tree with every node for which `change` gives another in its place.
+    """The tree with each node replaced by what `change` returns for it.
 
-    Where `change` gives None, the node stays and what is inside of it is asked.
+    Where `change` returns None, the node stays and its parts are visited.
     """
     changed = change(node)
     if changed is not None:

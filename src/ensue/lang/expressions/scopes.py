@@ -1,10 +1,10 @@
-"""What a name stands for.
+"""Scopes: the values of names.
 
-In an event's predicate a name is looked for as a CloudEvents attribute, then in the event's data,
-then as a CloudEvents attribute in lower case; a dotted name walks into nested data. In a
-transformer the first part names a port, the rest is looked for in the event bound to it. A value
-of null is missing, as is everything about a port that is not bound. Aggregates ask for the values
-of a name over all events of a port. Nothing is cast here.
+In a predicate over one event a name is looked for as a CloudEvents attribute, then in the event's
+data, then as a CloudEvents attribute in lower case; a dotted name leads into nested data. In a
+transformer the first part is a port, and the rest is looked for in the event bound to it. A null is
+missing, and so is every name of a port that is not bound. Aggregates need the values of a name over
+all events of a port. Nothing is cast here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ensue.lang.expressions.tree import ConceptTerm, TemporalTerm
 
 
 class Missing:
-    """The type of `MISSING`, which stands for what is not there."""
+    """The type of `MISSING`, the value of a name that is not there."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -29,7 +29,7 @@ MISSING: Final = Missing()
 
 
 class Scope(Protocol):
-    """Something that names can be looked up in."""
+    """Values of names."""
 
     def lookup(self, parts: tuple[str, ...]) -> Any:
         """The value of a bare or dotted name, or `MISSING`."""
@@ -40,7 +40,7 @@ class AnsweringScope(Protocol):
     """A scope that can also ask a history or an ontology."""
 
     def answer(self, term: TemporalTerm | ConceptTerm) -> bool | None:
-        """Whether a term holds for what the scope stands for; None if there is nothing to ask."""
+        """Whether a term holds; None without a history or an ontology to ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class TimerScope:
 
 @dataclass(frozen=True, slots=True)
 class PortScope:
-    """What is bound to the ports of a correlation, where anything is."""
+    """Names in the events that are bound to ports; None for a port without one."""
 
     bindings: Mapping[str, Event | Scope | None]
 
@@ -102,14 +102,14 @@ class PortScope:
 
 @dataclass(frozen=True, slots=True)
 class StretchScope(PortScope):
-    """What is bound to the ports, and all events of each port in its stretch, for aggregates."""
+    """As `PortScope`, with all events of each port in its stretch, for aggregates."""
 
     stretches: Mapping[str, Sequence[Event | Scope]]
 
     def stretch(self, parts: tuple[str, ...]) -> list[Any]:
         """The values of `port.name` over the port's stretch, in order; `MISSING` for a null.
 
-        Of the name of a port alone, something that is there for each of its events.
+        For the name of a port alone there is some value for each of its events.
         """
         port, *rest = parts
         events = self.stretches.get(port, ())
@@ -121,7 +121,7 @@ class StretchScope(PortScope):
 
 @dataclass(frozen=True, slots=True)
 class ComputedScope(PortScope):
-    """What is bound to the ports, and aggregates that are computed already.
+    """As `PortScope`, with aggregates that have been computed already.
 
     An aggregate is found by its function and the parts of its name; it is a value or a fault.
     """

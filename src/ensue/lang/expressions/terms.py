@@ -1,8 +1,8 @@
-"""Words and operands of terms: what a term of `tree` is made of, besides expressions.
+"""Words and operands of terms, which are nodes of `tree`.
 
-Temporal terms have a reference and the relations of Allen; concept terms have concepts as they were
-written, and bags of them. `ValueTest` is what an ontology makes of a concept term, and `TextSets`
-is such a test without the ontology. The terms themselves are nodes of `tree`.
+Temporal terms have a reference and relations of Allen; concept terms have concepts, and bags of
+concepts. `ValueTest` is the test that an ontology makes of a concept term, and `TextSets` is such a
+test without the ontology.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class ConceptBag:
 
 @dataclass(frozen=True, slots=True)
 class TextSets:
-    """A concept term as sets of texts, in every spelling, as an ontology has them at a moment.
+    """A concept term as sets of texts, in every spelling, as of one moment of an ontology.
 
-    A bag passes if each set of `needs` has one of its values, no value is outside of `only`, and
-    none is in `never`.
+    A bag passes if each set of `needs` contains one of its values, `only` contains all of them, and
+    `never` none.
     """
 
     needs: tuple[frozenset[str], ...]
@@ -67,10 +67,10 @@ class TextSets:
 
 
 class ValueTest(Protocol):
-    """What an ontology makes of a concept term: a test of one value, by its code."""
+    """The test that an ontology makes of a concept term."""
 
     def holds(self, value: Any) -> bool:
-        """Whether a value, or a bag of values, passes. Of any kind; what names nothing does not."""
+        """Whether a value, or a bag of values, passes; a value that names no concept does not."""
 
     def texts(self) -> TextSets:
-        """The test without the ontology, as it stands now."""
+        """The test without the ontology, as of now."""

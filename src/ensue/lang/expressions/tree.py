@@ -4,12 +4,11 @@ Chains are flat, so that an expression of ten thousand terms is no deeper than o
 `a + b - c` is `Arithmetic(a, (("+", b), ("-", c)))`, read from the left; `a AND b OR c` is
 `Logic((a, b, c), ("AND", "OR"))`, which CESQL reads from the right: `a AND (b OR c)`.
 
-Terms ask more than the publication's own values. Temporal terms (`After`, `Before`, `During`,
-`Compared`, `Related`) ask the publications that a history has stored; concept terms (`IsA`,
-`Subsumes`, `SameAs`, `OntologyProperty`) ask an ontology; `Has` asks a bag, a sequence in the data.
-What a term means is told where it is asked: `evaluation` for `Has`, a history or an ontology for
-the others, reached through `scopes.AnsweringScope`. Every node is immutable, hashable and compares
-by meaning.
+Terms need more than the values of the publication. Temporal terms (`After`, `Before`, `During`,
+`Compared`, `Related`) ask the publications in a history; concept terms (`IsA`, `Subsumes`,
+`SameAs`, `OntologyProperty`) ask an ontology; `Has` tests a bag, a sequence in the data. `Has` is
+computed in `evaluation`, the others by a history or an ontology, through `scopes.AnsweringScope`.
+Every node is immutable, hashable and compares by its content, without its place in the text.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function; its name is kept in upper case, for case does not matter."""
+    """A function; its name is in upper case, since case does not matter."""
 
     function: str
     arguments: tuple[Expression, ...] = ()
@@ -260,7 +259,7 @@ class BoundTerm:
 
 @dataclass(frozen=True, slots=True)
 class Has:
-    """`name HAS ALL ('a', 'b')`: a test of a sequence in the data; a single value is one of one."""
+    """`name HAS ALL ('a', 'b')`: a test of a bag, a sequence in the data or a single value."""
 
     name: Name
     quantifier: Quantifier

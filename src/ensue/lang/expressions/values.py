@@ -1,8 +1,8 @@
-"""Values and casts: what an expression computes with, and what may stand in for what.
+"""Values of expressions, and casts between their kinds.
 
 A value is a boolean, an integer, a real, a string or a timestamp (an aware datetime). Event data
-also holds sequences, mappings and what no type of CESQL covers; those can be passed on and asked
-for by EXISTS, and every cast of them fails. A cast that fails raises `FaultError`, never guesses.
+also has sequences, mappings and values of no CESQL type; these can be passed on and tested by
+EXISTS, and every cast of them fails. A cast that fails raises `FaultError`.
 Implicit casts are the casts that operators and functions apply to their operands. Only INT and
 BOOL, which a user writes, also round a real to an integer and take a number for a boolean.
 """
@@ -19,12 +19,12 @@ from ensue.events.times import datetime_of, format_time, microseconds_of, parse_
 
 SMALLEST_INTEGER: Final = -(2**63)
 LARGEST_INTEGER: Final = 2**63 - 1
-# `unsigned long long` attributes hold more than arithmetic can give.
+# `unsigned long long` attributes may be larger than any result of arithmetic.
 LARGEST_IN_DATA: Final = 2**64 - 1
 EXACT_IN_DOUBLES: Final = 2**53
-"""Integers below it, and above its negative, are told apart as doubles."""
+"""Integers below it, and above its negative, are exact as doubles."""
 BEYOND_INTEGERS: Final = 2.0**70
-"""No integer that an event may have is as large."""
+"""Larger than any integer of an event."""
 
 _is_integer_text = re.compile(r"[+-]?[0-9]+").fullmatch
 _is_real_text = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
@@ -32,7 +32,7 @@ _MOST_DIGITS = 20
 
 
 class FaultError(Exception):
-    """An error of CESQL: its kind, and the value to go on with where that is not the zero."""
+    """An error of CESQL: its kind, and the value to go on with if that is not the zero."""
 
     def __init__(self, kind: str, value: Any = None) -> None:
         self.kind = kind
@@ -41,7 +41,7 @@ class FaultError(Exception):
 
 
 def kind_of(value: object) -> str | None:
-    """The kind of a value that can be computed with, named as in `ValueType.kind`; else None."""
+    """The kind of a value, as in `ValueType.kind`; None for a value of no CESQL type."""
     match value:
         case bool():
             return "boolean"
@@ -76,7 +76,7 @@ def to_integer(value: Any) -> int:
 
 
 def to_number(value: Any) -> int | float:
-    """Integer text gives an integer, other numbers in text a real."""
+    """A number. The text of an integer is cast to an integer, other numbers in text to a real."""
     match kind_of(value):
         case "real":
             return float(value)
@@ -121,7 +121,7 @@ def to_any(value: Any) -> Any:
 
 
 def truncate(value: Any) -> int:
-    """INT: as the implicit cast, and a real loses what stands behind its point."""
+    """INT: as the implicit cast, and a real loses its fraction."""
     if kind_of(value) != "real":
         return to_integer(value)
     if not math.isfinite(value) or not SMALLEST_INTEGER <= int(value) <= LARGEST_INTEGER:
@@ -152,11 +152,11 @@ ZEROS: Mapping[str, Any] = {
     "number": 0,
     "string": "",
 }
-"""What an operator or a function gives, by the kind of its result, where it can give nothing."""
+"""The value of an operator or function in error, by the kind of its result."""
 
 
 def text_of(value: object) -> str:
-    """A value as STRING shows it; what STRING cannot show, as Python does."""
+    """A value as text by STRING; a value that STRING cannot cast, by Python."""
     try:
         return to_string(value)
     except FaultError:
@@ -164,7 +164,7 @@ def text_of(value: object) -> str:
 
 
 def _integer_of(text: str) -> int:
-    # Python refuses to read very long numbers, also where most of the digits are leading zeros.
+    # Python refuses to read very long numbers, even if most of the digits are leading zeros.
     digits = text.lstrip("+-0") or "0"
     if not _is_integer_text(text) or len(digits) > _MOST_DIGITS:
         raise FaultError("cast")
@@ -181,9 +181,9 @@ def _real_of(text: str) -> float:
 
 
 def wholes_equal_to(constant: int | float) -> tuple[int, int]:
-    """The least whole number that is not below a constant, and the largest that is not above it.
+    """The least and the largest integer that equal a constant; the first is larger if none does.
 
-    A whole number meets a real as a real, so beyond 2^53 several of them are equal to one.
+    An integer is compared with a real as a real, so that beyond 2^53 several are equal to one.
     """
     if isinstance(constant, int) or not EXACT_IN_DOUBLES <= abs(constant) < BEYOND_INTEGERS:
         return math.ceil(constant), math.floor(constant)

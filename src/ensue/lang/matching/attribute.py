@@ -1,10 +1,10 @@
-"""One name of the index: what is waiting for which of its values.
+"""One name of the index: tables from its values to the conjunctions that wait for them.
 
-Every witness on a name stands in one of the tables here, each by a view of the value (`tests`), and
-leads to a bucket of conjunctions. `probe` brings up the buckets that a value opens: equality by
-hash, IN by the value's own kind, prefix and suffix by hash of each length that is waited for,
-substrings by the hash of three characters, elements of bags, concepts by their codes, presence.
-Ranges are in `intervals`. `note` writes down the facts about a value that the compiled loops check.
+Every witness on a name is a key of one of the tables here, each for a view of the value (`tests`),
+and leads to a bucket of conjunctions. `probe` finds the buckets for a value: equality by hash, IN
+by the value's own kind, prefixes and suffixes by the hash of each length that occurs, substrings by
+the hash of three characters, elements of bags, concepts by their codes, presence. Ranges are in
+`intervals`. `note` writes the facts about a value that the compiled loops check.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.asking import Ontology
+from ensue.lang.expressions.comparing import comparison_kind
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.lang.matching.computed import ComputedName, reader_of
@@ -25,7 +26,6 @@ from ensue.lang.matching.packed import kernels as k
 from ensue.lang.matching.tests import Parts, Test, View
 from ensue.lang.matching.views import (
     number_view,
-    own_kind,
     pattern_view,
     text_view,
     time_view,
@@ -34,16 +34,16 @@ from ensue.lang.matching.views import (
 
 GRAM = 3
 LONGEST_END = 16
-"""How much of a prefix or suffix is looked up; the rest of a longer one is checked afterwards."""
+"""The most characters of a prefix or suffix in a key; longer ones are checked afterwards."""
 
 CONSTANTS_TOLD_APART = 1024
 
 Table = dict[Any, int]
-"""From a value, or a part of one, to a bucket."""
+"""From a value, or a part of a value, to a bucket."""
 
 
 class ByLength(dict[Any, int]):
-    """A table of texts that also knows how long they are."""
+    """A table with texts as keys, and the lengths of these texts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -62,7 +62,10 @@ class ByLength(dict[Any, int]):
 
 
 class AttributeIndex:
-    """`absent` is a table of the whole index: the buckets that wait for a slot without a value."""
+    """The tables of one name.
+
+    `absent` belongs to the whole index: the buckets that wait for a name without a value.
+    """
 
     def __init__(self, parts: Parts, slot: int, absent: Table) -> None:
         self.parts = parts
@@ -86,11 +89,11 @@ class AttributeIndex:
         self.times = Intervals()
         self.own_times = Intervals()
         self.checked = [0] * k.CELLS
-        """How many atoms look at each cell in the compiled loops."""
+        """The number of atoms that the compiled loops check on each cell."""
         self._seen: dict[View, set[int]] = {}
 
     def see(self, test: Test) -> None:
-        """Take note of the constants that are asked for, to tell how likely each of them is."""
+        """Count the constants of a test, to estimate how likely each is."""
         seen = self._seen.setdefault(test.view, set())
         if len(seen) >= CONSTANTS_TOLD_APART:
             return
@@ -103,12 +106,12 @@ class AttributeIndex:
                 seen.add(hash(test.constant))
 
     def chance(self, view: View) -> float:
-        """About how likely a value is to be one of the constants that were seen."""
+        """An estimate of how likely a value equals one of the constants that were seen."""
         return 1 / max(1, len(self._seen.get(view, ())))
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits for this name, nor is checked on it."""
+        """Whether no conjunction waits for this name, and no atom is checked on it."""
         tables = (
             *(self.by_text, self.by_pattern, self.by_number, self.by_truth, self.by_time),
             *(self.by_own_time, self.prefixes, self.suffixes, self.grams, self.concepts),
@@ -121,7 +124,7 @@ class AttributeIndex:
 
     @property
     def is_numeric(self) -> bool:
-        """Whether only its number and its presence are looked at."""
+        """Whether only the number and the presence of its values matter."""
         others = (
             *(self.by_text, self.by_pattern, self.by_truth, self.by_time, self.by_own_time),
             *(self.prefixes, self.suffixes, self.grams, self.concepts),
@@ -137,7 +140,7 @@ class AttributeIndex:
         return self.times if view is View.TIME else self.own_times
 
     def probe(self, value: Any, buckets: list[int], ontology: Ontology | None) -> None:
-        """Add the buckets that a value opens."""
+        """Add the buckets for a value."""
         found = self.present.get(PRESENT)
         if found is not None:
             buckets.append(found)
@@ -171,7 +174,7 @@ class AttributeIndex:
                 self._probe_concept(element, buckets, ontology)
 
     def _probe_listed(self, tables: Mapping[str, Table], value: Any, buckets: list[int]) -> None:
-        kind = own_kind(value)
+        kind = comparison_kind(value)
         table = tables.get(kind) if kind is not None else None
         if table is not None and (found := table.get(listed_key(kind, value))) is not None:
             buckets.append(found)
@@ -198,7 +201,7 @@ class AttributeIndex:
             _open(self.concepts, ontology.above(code), buckets)
 
     def stab(self, value: Any, stabbed: list[tuple[Intervals, float]]) -> None:
-        """Add the intervals to ask, each with the number to ask it for."""
+        """Add the intervals to search, each with the number to search for."""
         if len(self.numbers):
             number = number_view(value)
             if number is not None:
@@ -213,7 +216,7 @@ class AttributeIndex:
                 stabbed.append((self.own_times, float(instant)))
 
     def note(self, value: Any, facts: Any, codes: Mapping[str, int]) -> bool:
-        """Write the cells of a value that are checked; tell whether one cannot hold its value."""
+        """Write the cells of a value; true if a cell cannot hold it exactly."""
         cell = self.slot * k.CELLS
         facts[cell + k.PRESENT] = 1.0
         numbers, texts, truths, times, own_times, _ = self.checked
@@ -257,7 +260,7 @@ def _open(table: Table, keys: Iterable[Any], buckets: list[int]) -> None:
 
 
 def listed_key(kind: str | None, value: Any) -> Any:
-    """Equal for values of a kind that CESQL takes for equal, and seldom for others."""
+    """A key that is equal for values of a kind that are equal in CESQL, and rarely for others."""
     if kind == "number":
         return float(value)
     return microseconds_of(value) if kind == "timestamp" else value
@@ -270,7 +273,7 @@ def elements_of_bag(value: Any) -> Sequence[Any]:
 
 
 def _reader(parts: Parts) -> Callable[[Event], Any]:
-    """As `EventScope.lookup`, for one name that is looked up again and again."""
+    """`EventScope.lookup` for one name, prepared for many events."""
     name = parts[0]
     if isinstance(name, ComputedName):
         return reader_of(name.expression)

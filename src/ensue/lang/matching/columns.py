@@ -1,13 +1,13 @@
-"""The predicates that hold, for many events at once: an Arrow table, or a list of events.
+"""The predicates that hold for many events at once: an Arrow table, or a list of events.
 
-What an index knows of a value is found once for each distinct value of a name: the buckets that it
-opens, and its cells. A column of numbers on which only numbers are compared needs not even that.
-The compiled loops then go over the events, chunk by chunk. Which column of a table is what is said
-in `ensue.events.columns`; a name whose column is not plain (nested data, times, extensions), and a
-row about which Python has to ask more, is read through the event that the row stands for.
+The buckets and cells of a value are found once for each distinct value of a name. A column of
+numbers that is only compared with numbers needs not even that. The compiled loops then go over the
+events, chunk by chunk. `ensue.events.columns` says what the columns of a table are. A name whose
+column is not plain (nested data, times, extensions) is read from the event of a row, and so is
+every name in an atom that only evaluation can decide.
 
-The module is long because a chunk of events, what is known of its values and the room for its
-results are filled by one loop.
+The module is long because one loop fills the cells of a chunk of events, the buckets of their
+values, and the room for its results.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ _stab_rows: Any = k.stab_rows
 
 
 def match_columns(index: PredicateIndex, given: Any) -> Iterator[tuple[Any, Any, int]]:
-    """For each chunk of events: positions of events, numbers of predicates, and how many events.
+    """For each chunk: positions of events, the predicate that holds for each, and its size.
 
-    Positions count from the chunk's first event and ascend; a predicate comes once an event.
+    Positions count from the first event of the chunk and ascend; a pair of position and predicate
+    comes once.
     """
-    source = _Events(given) if isinstance(given, Sequence) else _Rows(given)
-    known = _Known(index)
+    source = _Events(given) if isinstance(given, Sequence) else _TableRows(given)
+    known = _FactCache(index)
     for begin in range(0, len(source), CHUNK):
         chunk = source.slice(begin, CHUNK)
         positions, numbers = _Chunk(index, chunk, known).match()
@@ -52,7 +53,7 @@ def match_columns(index: PredicateIndex, given: Any) -> Iterator[tuple[Any, Any,
 
 
 class _Events:
-    """A list of events, in the form that a chunk reads."""
+    """A list of events as the source of chunks."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self._events = events
@@ -74,8 +75,8 @@ class _Events:
         return [attribute.read(event) for event in self._events]
 
 
-class _Rows:
-    """The rows of a table; a row becomes an event when it is asked for as one."""
+class _TableRows:
+    """An Arrow table as the source of chunks; a row becomes an event when one is needed."""
 
     def __init__(self, table: Any, offset: int = 0) -> None:
         self._table = pa.table(table) if not isinstance(table, pa.Table) else table
@@ -88,8 +89,8 @@ class _Rows:
     def __len__(self) -> int:
         return int(self._table.num_rows)
 
-    def slice(self, begin: int, count: int) -> _Rows:
-        return _Rows(self._table.slice(begin, count), self._offset + begin)
+    def slice(self, begin: int, count: int) -> _TableRows:
+        return _TableRows(self._table.slice(begin, count), self._offset + begin)
 
     def _event(self, row: int) -> Event:
         if self._all is not None:
@@ -123,7 +124,7 @@ class _Rows:
         return column if plain else None
 
     def _is_plain(self, name: str) -> bool:
-        """Whether a name is read from the column of that name and from nowhere else."""
+        """Whether a name is read from the column of that name only."""
         return (
             name in self._names
             and is_attribute_column(name)
@@ -138,8 +139,8 @@ class _Rows:
         return [attribute.read(event) for event in self._all]
 
 
-class _About(NamedTuple):
-    """What an index knows of one value of a name."""
+class _ValueFacts(NamedTuple):
+    """What an index knows of one value of a name: its buckets, its cells, and its intervals."""
 
     buckets: list[int]
     cells: list[float]
@@ -147,16 +148,16 @@ class _About(NamedTuple):
     stabbed: list[tuple[Any, float]]
 
 
-class _Known:
-    """What was found out about values, for as long as the index does not change."""
+class _FactCache:
+    """The facts of values, for as long as the index does not change."""
 
     def __init__(self, index: PredicateIndex) -> None:
         self._index = index
-        self._about: dict[Any, _About] = {}
+        self._about: dict[Any, _ValueFacts] = {}
         self._scratch = np.tile(k.BLANK, max(1, len(index.by_slot)))
 
-    def of(self, attribute: AttributeIndex, value: Any) -> _About:
-        # 1, 1.0 and TRUE are equal in Python; what has no hash is looked at again.
+    def of(self, attribute: AttributeIndex, value: Any) -> _ValueFacts:
+        # 1, 1.0 and TRUE are equal in Python; a value without a hash is not cached.
         key = (attribute.slot, value.__class__, value)
         try:
             about = self._about.get(key)
@@ -166,7 +167,7 @@ class _Known:
             about = self._about[key] = self._look(attribute, value)
         return about
 
-    def _look(self, attribute: AttributeIndex, value: Any) -> _About:
+    def _look(self, attribute: AttributeIndex, value: Any) -> _ValueFacts:
         index = self._index
         buckets: list[int] = []
         attribute.probe(value, buckets, index.ontology)
@@ -176,11 +177,11 @@ class _Known:
         self._scratch[begin : begin + k.CELLS] = k.BLANK
         stabbed: list[tuple[Any, float]] = []
         attribute.stab(value, stabbed)
-        return _About(list(set(buckets)), cells, odd, stabbed)
+        return _ValueFacts(list(set(buckets)), cells, odd, stabbed)
 
 
 class _Chunk:
-    def __init__(self, index: PredicateIndex, source: Any, known: _Known) -> None:
+    def __init__(self, index: PredicateIndex, source: Any, known: _FactCache) -> None:
         self._index = index
         self._source = source
         self._known = known
@@ -188,7 +189,7 @@ class _Chunk:
         self._width = k.CELLS * max(1, len(index.by_slot))
         self._facts = np.tile(k.BLANK, (count, max(1, len(index.by_slot))))
         self._odd = np.zeros(count, np.bool_)
-        # List 0 opens what is always open.
+        # List 0 has the buckets that every event opens.
         self._opened: list[list[int]] = [list(index.always.values())]
         self._lists: list[Any] = [np.zeros(count, np.int32)]
         self._stabbed: list[tuple[Any, Any, Any]] = []
@@ -206,14 +207,14 @@ class _Chunk:
         positions, entries = self._search()
         keep = self._asked_on(positions, entries)
         positions, numbers = positions[keep], index.storage.predicate[entries[keep] & k.ENTRY]
-        # An event may have come to a predicate by several ways.
+        # Several conjunctions of a predicate may hold for an event.
         pairs = np.sort(positions.astype(np.int64) << 32 | numbers)
         if len(pairs):
             pairs = pairs[np.concatenate([[True], pairs[1:] != pairs[:-1]])]
         return pairs >> 32, pairs & (2**32 - 1)
 
     def _note_numbers(self, attribute: AttributeIndex, column: Any) -> None:
-        """A column of numbers that are looked at as numbers only."""
+        """Write the cells of a column of numbers that matters as numbers only."""
         valid = ~np.asarray(column.is_null()) if column.null_count else np.ones(len(column), bool)
         values = np.asarray(pc.fill_null(column, 0))
         reals = values.astype(np.float64)
@@ -232,7 +233,7 @@ class _Chunk:
             self._stabbed.append((attribute.numbers, reals, valid))
 
     def _note_distinct(self, attribute: AttributeIndex, column: Any) -> None:
-        """Any column: what is to be known of a value, once for each distinct value."""
+        """Write the cells of any column, by the facts of each distinct value."""
         if column is None:
             distinct, codes = _distinct(self._source.values(attribute))
         else:
@@ -262,7 +263,7 @@ class _Chunk:
         return self._facts[:, begin : begin + k.CELLS]
 
     def _open(self, attribute: AttributeIndex, opened: list[list[int]], codes: Any) -> None:
-        """Let events open lists of buckets, by codes; -1 stands for a value that is missing."""
+        """Let events open lists of buckets, by codes; the code -1 stands for a missing value."""
         missing = [attribute.absent[attribute.slot]] if attribute.slot in attribute.absent else []
         if not missing and not any(opened):
             return
@@ -271,15 +272,15 @@ class _Chunk:
         self._lists.append((np.where(codes < 0, len(opened), codes) + first).astype(np.int32))
 
     def _ask(self) -> None:
-        """Open the buckets of conjunctions that only atoms asked in Python decide."""
+        """Open the buckets of conjunctions that wait for an atom which only evaluation decides."""
         index = self._index
-        if not index.asked_buckets:
+        if not index.awaited_buckets:
             return
         known: dict[tuple[int, ...], int] = {}
         lists = np.zeros(len(self._source), np.int32)
         for row in range(len(self._source)):
             scope, outcomes = self._scope(row), self._outcomes(row)
-            buckets = tuple(index.opened_by_asking(scope, outcomes))
+            buckets = tuple(index.opened_by_evaluation(scope, outcomes))
             if buckets not in known:
                 known[buckets] = len(self._opened)
                 self._opened.append(list(buckets))
@@ -294,7 +295,7 @@ class _Chunk:
         buckets = np.array([each for opened in self._opened for each in opened], np.int32)
         entries = k.Entries(*storage.arrays())
         events = k.FactRows(self._facts.reshape(-1), self._width, self._odd)
-        # A list that is open to all events comes once for each of them.
+        # A list that all events open has a number for each event, too.
         opened = k.Opened(np.stack(self._lists), starts, buckets, storage.heads)
         room = _Room(4 * count + 1024)
         room.fill(count, lambda begin, found: _walk_rows(begin, opened, entries, events, found))
@@ -309,7 +310,7 @@ class _Chunk:
         return room.taken()
 
     def _asked_on(self, positions: Any, entries: Any) -> Any:
-        """Which of the pairs hold once Python has asked what the loops could not."""
+        """Which pairs hold after evaluation of the atoms that the loops could not decide."""
         keep = np.ones(len(entries), np.bool_)
         for at in np.flatnonzero(entries > k.ENTRY).tolist():
             row = int(positions[at])
@@ -326,7 +327,7 @@ class _Chunk:
 
 
 class _RowScope:
-    """One event of a chunk: plain columns are read as they are, all else through the event."""
+    """One event of a chunk: plain columns are read directly, other names from the event."""
 
     def __init__(self, source: Any, row: int, index: PredicateIndex) -> None:
         self._source = source
@@ -347,14 +348,14 @@ class _RowScope:
 
 
 class _Room:
-    """Where the loops put what they find; it grows when they say that it is full."""
+    """Room for the results of the loops, which grows when it is full."""
 
     def __init__(self, size: int) -> None:
         self._found = _room(size)
         self._taken: list[tuple[Any, Any]] = []
 
     def fill(self, count: int, search: Callable[[int, k.FoundRows], tuple[int, int]]) -> None:
-        """Search all events. `search` begins at an event, and says how far it came and how many."""
+        """Search all events. `search` takes an event; it returns the next one and a count."""
         begin = 0
         while begin < count:
             found = self._found
@@ -378,7 +379,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _distinct(values: Sequence[Any]) -> tuple[list[Any], Any]:
-    """Values that are not missing, each once, and which of them every place has, or -1."""
+    """The distinct values, and for each place the number of its value, or -1 if it is missing."""
     known: dict[Any, int] = {}
     distinct: list[Any] = []
     codes = np.empty(len(values), np.int64)
@@ -386,7 +387,7 @@ def _distinct(values: Sequence[Any]) -> tuple[list[Any], Any]:
         if value is MISSING:
             codes[at] = -1
             continue
-        # 1, 1.0 and TRUE are equal in Python; what has no hash is taken as it comes.
+        # 1, 1.0 and TRUE are equal in Python; a value without a hash counts as distinct.
         try:
             key: Any = (value.__class__, value)
             code = known.setdefault(key, len(distinct))

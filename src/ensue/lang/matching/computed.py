@@ -1,10 +1,10 @@
-"""Computed values in the place of names: `LENGTH(x) = 5` waits as `x = 5` does.
+"""Computed names: `LENGTH(x) = 5` is indexed like `x = 5`.
 
-In comes an atom that compares an expression over names with constants; out goes its `Test`, whose
-name stands for the expression. An index reads such a name by evaluating the expression, once an
-event for all predicates that have it, and finds their constants in its tables. Where the expression
-is in error, the name is missing: the atom is in error either way. Expressions that ask more than
-the attributes of one event (terms, aggregates, labels) have no such name.
+In comes an atom that compares an expression over names with constants; out goes a `Test` of a
+computed name, which stands for the expression. The index evaluates the expression once for each
+event, for all predicates with it, and finds their constants in its tables. If the expression is in
+error, the name is missing: the atom is in error either way. An expression that needs more than the
+attributes of one event (terms, aggregates, labels) has no computed name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from ensue.events.event import Event
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import evaluate
-from ensue.lang.expressions.nesting import names_in, nodes_in
+from ensue.lang.expressions.names import names_in
+from ensue.lang.expressions.nesting import nodes_in
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import (
@@ -45,7 +46,7 @@ _PLAIN: Final = (
 
 
 class ComputedName(str):
-    """The text of an expression, as the name of its value; no name of an event begins like it."""
+    """The text of an expression as a name; it begins like no name of an event."""
 
     __slots__ = ("expression",)
     expression: Expression
@@ -58,7 +59,7 @@ class ComputedName(str):
 
 
 def computed_test(signed: Signed) -> Test | str | None:
-    """The test that an atom is of a computed value; None if it is none."""
+    """The test of a computed name that an atom is; None if it is none."""
     atom, positive = signed
     match atom:
         case Comparison(left, ((sign, right),)) if _is_computed(left):
@@ -73,7 +74,7 @@ def computed_test(signed: Signed) -> Test | str | None:
 
 
 def reader_of(expression: Expression) -> Callable[[Event], Any]:
-    """What an expression comes to for an event; `MISSING` where it is in error."""
+    """The value of an expression for an event; `MISSING` where it is in error."""
 
     def read(event: Event) -> Any:
         outcome = evaluate(expression, EventScope(event))
@@ -83,22 +84,22 @@ def reader_of(expression: Expression) -> Callable[[Event], Any]:
 
 
 def operand_of(parts: Parts) -> Expression:
-    """The expression that a name stands for: itself, unless it is computed."""
+    """The expression of a computed name; any other name stands for itself."""
     name = parts[0]
     return name.expression if isinstance(name, ComputedName) else Name(parts)
 
 
 def keys_of(parts: Parts) -> set[str]:
-    """Members of an event one of which must be there for a name to have a value.
+    """Members of an event, one of which a name needs to have a value.
 
-    Empty where it may have one without any.
+    Empty if the name may have a value without any of them.
     """
     name = parts[0]
     if not isinstance(name, ComputedName):
         return {name, name.lower()}
     if not all(_is_strict(each) for each in nodes_in(name.expression)):
         return set()
-    needed = next(names_in(name.expression)).parts[0]
+    needed = next(names_in(name.expression))[0]
     return {needed, needed.lower()}
 
 

@@ -1,14 +1,14 @@
-"""An index over very many predicates: which of them hold for an event.
+"""An index over very many predicates, which finds those that hold for an event.
 
-In come predicates, each under a number; out go, for an event, the numbers of the predicates that
-hold, in no order. Every predicate is cut into conjunctions (`outcomes`), and every conjunction
-waits at one place (`placing`) that an event must bring up for it to hold. What comes up is checked:
-atoms that compare one name with a constant in a compiled loop, any other by evaluation, once an
-event for all conjunctions that share it. Predicates come and go at any time. Events in columns are
-for `columns`.
+In come predicates, each under a number; out come, for an event, the numbers of the predicates that
+hold, in no order. Every predicate is split into conjunctions (`outcomes`), and every conjunction
+waits at one place (`placing`), which an event must reach for it to hold. The conjunctions at these
+places are checked: atoms that compare one name with a constant in a compiled loop, other atoms by
+evaluation, once for each event and for all conjunctions that share them. Predicates can be added
+and removed at any time. Events in columns are matched in `columns`.
 
-A predicate with too many conjunctions waits at a set of places, one of which must come up, and is
-then evaluated as a whole. The meaning is that of `evaluation.holds` in every case.
+A predicate with too many conjunctions waits at several places, one of which an event must reach,
+and is then evaluated as a whole. The result is always that of `evaluation.holds`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ensue.lang.matching.placing import IndexPlace, places_of
 from ensue.lang.matching.tests import NEVER, Parts, Test, test_of
 
 FEW_NAMES = 32
-"""Up to so many names, all are looked up in an event; beyond, the event's own names are."""
+"""Up to so many names, all are read from an event; with more, only those that the event has."""
 _SWEEP_AFTER = 1024
 
 
@@ -41,8 +41,8 @@ _walk_buckets: Any = k.walk_buckets
 _stab_and_check: Any = k.stab_and_check
 
 
-class Hard:
-    """An atom that is asked by evaluation, with its outcome for the event at hand."""
+class EvaluatedAtom:
+    """An atom that only evaluation decides; conjunctions may share it."""
 
     __slots__ = ("atom", "number", "uses", "whole")
 
@@ -51,13 +51,13 @@ class Hard:
         self.number = number
         self.uses = 0
         self.whole = whole
-        """Whether the value must be TRUE itself, without a cast: a predicate at its top."""
+        """Whether the atom is a whole predicate: its value must be TRUE itself, without a cast."""
 
 
 class PredicateIndex:
-    """`history` and `ontology` answer the terms of predicates that ask them.
+    """The index. `history` and `ontology` answer the terms of predicates.
 
-    An index is for one thread at a time, matching included: it has one place for an event's facts.
+    An index is for one thread at a time, also for matching: it has one array for an event's facts.
     """
 
     def __init__(
@@ -68,18 +68,22 @@ class PredicateIndex:
         self.storage = Storage()
         self.codes = Codes()
         self.always: Table = {}
+        """The bucket of conjunctions that wait for no value: they are checked for every event."""
         self.absent: Table = {}
-        self.asked: dict[tuple[int, bool], tuple[Hard, bool]] = {}
-        self.asked_buckets: Table = {}
-        self.hard: dict[int, tuple[tuple[Hard, bool], ...]] = {}
-        self._hard_atoms: dict[tuple[Expression, bool], Hard] = {}
+        """The buckets of conjunctions that wait for a name without a value, by its slot."""
+        self.awaited: dict[tuple[int, bool], tuple[EvaluatedAtom, bool]] = {}
+        self.awaited_buckets: Table = {}
+        """The buckets of conjunctions that wait for an atom of `awaited`, by its key there."""
+        self.evaluated: dict[int, tuple[tuple[EvaluatedAtom, bool], ...]] = {}
+        """The atoms of each entry that only evaluation decides, with the truth that they need."""
+        self._evaluated_atoms: dict[tuple[Expression, bool], EvaluatedAtom] = {}
         self._first: dict[int, int] = {}
         self.attributes: dict[Parts, AttributeIndex] = {}
         self.by_slot: list[AttributeIndex | None] = []
         self._free_slots: list[int] = []
         self._by_key: dict[str, list[AttributeIndex]] | None = None
         self._removals = 0
-        self._next_hard = 0
+        self._next_number = 0
         self._found = np.empty(16, np.int64)
         self._facts = np.tile(k.BLANK, 16)
         self._cells = self._facts.data
@@ -90,19 +94,19 @@ class PredicateIndex:
     # --- predicates come and go ------------------------------------------------------------------
 
     def add(self, number: int, predicate: Expression) -> None:
-        """Put a predicate under a number that no other has."""
+        """Add a predicate under a number that no other predicate has."""
         self._first[number] = -1
         found = conjunctions(predicate)
         if found is None:
-            hard = ((self._hard(predicate, whole=True), True),)
+            evaluated = ((self._evaluated_atom(predicate, whole=True), True),)
             for signed in self._needed(predicate, True):
-                self._wait(number, (signed,), hard)
+                self._wait(number, (signed,), evaluated)
             return
         for conjunction in found:
             self._wait(number, conjunction, None, is_uncast(predicate))
 
     def remove(self, number: int) -> None:
-        """Take the predicate under a number away. Raises `KeyError` if there is none."""
+        """Remove the predicate under a number. Raises `KeyError` if there is none."""
         entry = self._first.pop(number)
         while entry >= 0:
             following = int(self.storage.sibling[entry])
@@ -117,12 +121,12 @@ class PredicateIndex:
         self,
         number: int,
         conjunction: Sequence[Signed],
-        instead: tuple[tuple[Hard, bool], ...] | None,
+        instead: tuple[tuple[EvaluatedAtom, bool], ...] | None,
         uncast: bool = False,
     ) -> None:
         """Let a conjunction wait at the best of its places.
 
-        With `instead`, that is asked in place of the conjunction where it comes up.
+        With `instead`, these atoms are evaluated there in place of the conjunction.
         """
         tests = [None if uncast else _test_of(each) for each in conjunction]
         if NEVER in tests:
@@ -133,7 +137,7 @@ class PredicateIndex:
                 self.attribute(test.name).see(test)
         offers = places_of(conjunction, plain, self.attribute, self.ontology)
         place = min(offers, key=lambda each: each.likelihood, default=None)
-        hard: list[tuple[Hard, bool]] = list(instead or ())
+        evaluated: list[tuple[EvaluatedAtom, bool]] = list(instead or ())
         packed: list[Packed] = []
         if instead is None:
             for position, (signed, test) in enumerate(zip(conjunction, plain, strict=True)):
@@ -143,27 +147,27 @@ class PredicateIndex:
                 if test is not None:
                     atom = pack(test, self.attributes[test.name].slot, self.codes)
                 if atom is None:
-                    hard.append((self._hard(signed.atom, uncast), signed.positive))
+                    evaluated.append((self._evaluated_atom(signed.atom, uncast), signed.positive))
                 else:
                     packed.append(atom)
         packed = joined(packed)
         if place is None:
-            place = self._without_name(hard)
+            place = self._without_name(evaluated)
         for table, key in place.keys:
-            entry = self._entry(number, packed, hard)
+            entry = self._entry(number, packed, evaluated)
             self.storage.wait_in(entry, table, key)
         if place.range is not None:
-            entry = self._entry(number, packed, hard)
+            entry = self._entry(number, packed, evaluated)
             self.storage.wait_for_range(entry, *place.range)
 
     def _entry(
-        self, number: int, packed: Sequence[Packed], hard: Sequence[tuple[Hard, bool]]
+        self, number: int, packed: Sequence[Packed], evaluated: Sequence[tuple[EvaluatedAtom, bool]]
     ) -> int:
-        entry = self.storage.add(number, self._first[number], packed, bool(hard))
+        entry = self.storage.add(number, self._first[number], packed, bool(evaluated))
         self._first[number] = entry
-        if hard:
-            self.hard[entry] = tuple(hard)
-            for each, _ in hard:
+        if evaluated:
+            self.evaluated[entry] = tuple(evaluated)
+            for each, _ in evaluated:
                 each.uses += 1
         for atom in packed:
             attribute = self.by_slot[atom.cell // k.CELLS]
@@ -174,12 +178,12 @@ class PredicateIndex:
         return entry
 
     def _forget(self, entry: int) -> None:
-        for each, _ in self.hard.pop(entry, ()):
+        for each, _ in self.evaluated.pop(entry, ()):
             each.uses -= 1
             if not each.uses:
-                del self._hard_atoms[(each.atom, each.whole)]
-                self.asked.pop((each.number, True), None)
-                self.asked.pop((each.number, False), None)
+                del self._evaluated_atoms[(each.atom, each.whole)]
+                self.awaited.pop((each.number, True), None)
+                self.awaited.pop((each.number, False), None)
         for atom in self.storage.atoms_of(entry):
             attribute = self.by_slot[atom.cell // k.CELLS]
             assert attribute is not None
@@ -187,25 +191,25 @@ class PredicateIndex:
             if atom.cell % k.CELLS == k.TEXT and atom.low == atom.high:
                 self.codes.release(int(atom.low))
 
-    def _without_name(self, hard: Sequence[tuple[Hard, bool]]) -> IndexPlace:
-        """For a conjunction of terms, or of nothing: it waits for its first atom, or always."""
-        if not hard:
+    def _without_name(self, evaluated: Sequence[tuple[EvaluatedAtom, bool]]) -> IndexPlace:
+        """The place of a conjunction without names: its first atom, or always if it has none."""
+        if not evaluated:
             return IndexPlace(1.0, [(self.always, "always")])
-        first, positive = hard[0]
+        first, positive = evaluated[0]
         key = (first.number, positive)
-        self.asked[key] = hard[0]
-        return IndexPlace(1.0, [(self.asked_buckets, key)])
+        self.awaited[key] = evaluated[0]
+        return IndexPlace(1.0, [(self.awaited_buckets, key)])
 
-    def _hard(self, atom: Expression, whole: bool = False) -> Hard:
-        known = self._hard_atoms.get((atom, whole))
+    def _evaluated_atom(self, atom: Expression, whole: bool = False) -> EvaluatedAtom:
+        known = self._evaluated_atoms.get((atom, whole))
         if known is None:
-            known = Hard(atom, self._next_hard, whole)
-            self._next_hard += 1
-            self._hard_atoms[(atom, whole)] = known
+            known = EvaluatedAtom(atom, self._next_number, whole)
+            self._next_number += 1
+            self._evaluated_atoms[(atom, whole)] = known
         return known
 
     def _needed(self, expression: Expression, wanted: bool) -> list[Signed]:
-        """Atoms one of which comes out as it says wherever the expression comes out as wanted."""
+        """Signed atoms, at least one of which holds whenever the expression is as wanted."""
         match expression:
             case Not(operand):
                 return self._needed(operand, not wanted)
@@ -260,7 +264,7 @@ class PredicateIndex:
         return known
 
     def _sweep(self) -> None:
-        """Drop the names that nothing asks for any more."""
+        """Drop the names that no predicate uses any more."""
         self._removals = 0
         for parts, attribute in list(self.attributes.items()):
             if attribute.is_idle:
@@ -275,7 +279,7 @@ class PredicateIndex:
             self._cells = self._facts.data
 
     def _relevant(self, event: Event) -> Iterable[AttributeIndex]:
-        """The names, among all that predicates ask for, that the event may have."""
+        """The names of predicates that the event may have."""
         if len(self.attributes) <= FEW_NAMES:
             return self.attributes.values()
         if self._by_key is None:
@@ -297,7 +301,7 @@ class PredicateIndex:
         """The numbers of the predicates that hold for an event, each once, in no order."""
         scope = AskingScope(event, self.history, self.ontology)
         outcomes: dict[int, bool | None] = {}
-        buckets = [*self.always.values(), *self.opened_by_asking(scope, outcomes)]
+        buckets = [*self.always.values(), *self.opened_by_evaluation(scope, outcomes)]
         noted: list[int] = []
         try:
             found = self._search(event, buckets, noted)
@@ -307,7 +311,7 @@ class PredicateIndex:
         return self._judged(found, scope, outcomes) if found.size else []
 
     def _search(self, event: Event, buckets: list[int], noted: list[int]) -> Any:
-        """The entries that come up and whose packed atoms hold; `noted` gets the cells in use."""
+        """The entries at the places of an event whose packed atoms hold; cells go into `noted`."""
         cells, codes, odd = self._cells, self.codes.by_text, False
         stabbed: list[tuple[Any, float]] = []
         for attribute in self._relevant(event):
@@ -330,12 +334,12 @@ class PredicateIndex:
             total = _stab_and_check(number, *held, odd, found, total)
         return found[:total]
 
-    def opened_by_asking(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
-        """The buckets of conjunctions that wait for an atom to be asked."""
+    def opened_by_evaluation(self, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
+        """The buckets of conjunctions that wait for an atom which only evaluation decides."""
         return [
             bucket
-            for key, bucket in self.asked_buckets.items()
-            if self._outcome(self.asked[key][0], scope, outcomes) is key[1]
+            for key, bucket in self.awaited_buckets.items()
+            if self._outcome(self.awaited[key][0], scope, outcomes) is key[1]
         ]
 
     def _room(self) -> Any:
@@ -344,14 +348,14 @@ class PredicateIndex:
         return self._found
 
     def _judged(self, found: Any, scope: Scope, outcomes: dict[int, bool | None]) -> list[int]:
-        """The predicates of the entries that were found, once what is left of them is asked."""
+        """The predicates of the entries that hold after evaluation of their other atoms."""
         if found.max() > k.ENTRY:
             kept = [each for each in found.tolist() if self.entry_holds(each, scope, outcomes)]
             found = np.array(kept, np.int64) & k.ENTRY
         return list(dict.fromkeys(self.storage.predicate[found].tolist()))
 
     def entry_holds(self, marked: int, scope: Scope, outcomes: dict[int, bool | None]) -> bool:
-        """Whether the atoms hold that the loops have not checked, or could not judge."""
+        """Whether the atoms of an entry hold that the loops could not decide."""
         if marked <= k.ENTRY:
             return True
         entry = marked & k.ENTRY
@@ -360,22 +364,24 @@ class PredicateIndex:
                 signed = unpack(atom, self.by_slot, self.codes)
                 if truth(evaluate(signed.atom, scope)) is not signed.positive:
                     return False
-        for hard, positive in self.hard.get(entry, ()):
-            if self._outcome(hard, scope, outcomes) is not positive:
+        for evaluated, positive in self.evaluated.get(entry, ()):
+            if self._outcome(evaluated, scope, outcomes) is not positive:
                 return False
         return True
 
-    def _outcome(self, hard: Hard, scope: Scope, outcomes: dict[int, bool | None]) -> bool | None:
-        if hard.number not in outcomes:
-            outcome = evaluate(hard.atom, scope)
-            if hard.whole:
-                outcomes[hard.number] = outcome.value is True and not outcome.errors
+    def _outcome(
+        self, evaluated: EvaluatedAtom, scope: Scope, outcomes: dict[int, bool | None]
+    ) -> bool | None:
+        if evaluated.number not in outcomes:
+            outcome = evaluate(evaluated.atom, scope)
+            if evaluated.whole:
+                outcomes[evaluated.number] = outcome.value is True and not outcome.errors
             else:
-                outcomes[hard.number] = truth(outcome)
-        return outcomes[hard.number]
+                outcomes[evaluated.number] = truth(outcome)
+        return outcomes[evaluated.number]
 
 
 def _test_of(signed: Signed) -> Test | str | None:
-    """The test that an atom is, of a name or of a computed value."""
+    """The test that an atom is, of a name or of a computed name."""
     found = test_of(signed)
     return computed_test(signed) if found is None else found

@@ -1,9 +1,9 @@
-"""Intervals of one name's values: which of them hold a given value.
+"""An interval tree for the ranges on one name: it finds the intervals that contain a value.
 
-Intervals stand in the order of their lower ends, with the largest upper end of every subtree, so
-that a question costs a logarithm and what it finds. New intervals are kept behind, in no order, and
-put in order when they have become many; entries that were removed are left out then. Ends are
-doubles, rounded outwards, and count as inside: what a question finds is a superset, to be checked.
+Intervals are sorted by their lower ends, with the largest upper end of every subtree, so that a
+search costs a logarithm and the results. New intervals stand behind, unsorted, until there are
+many; removed entries are left out when intervals are sorted again. Ends are doubles, rounded
+outwards, and belong to the interval: a search finds a superset, which is checked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Intervals:
         return self._count - len(self._removed)
 
     def share(self, low: float, high: float) -> float:
-        """About which share of the values seen as ends lies in an interval."""
+        """An estimate of the share of values in an interval, by the ends of all intervals."""
         if self._least >= self._most:
             return 0.5
         span = self._most - self._least
@@ -55,22 +55,22 @@ class Intervals:
         self._removed.add(entry)
 
     def take_removed(self) -> list[int]:
-        """The entries that were removed and that no interval names any more."""
+        """The removed entries that no interval refers to any more."""
         if len(self._removed) > max(FEWEST_UNSORTED, self._count // 4) or not len(self):
             self._put_in_order()
         gone, self._released = self._released, []
         return gone
 
     def arrays(self) -> tuple[Any, ...]:
-        """What the loops need to find the entries whose interval holds a value.
+        """The arrays in which the loops search for intervals with a value.
 
-        Entries that were removed may still come up, and never hold.
+        Removed entries may still be found, and never hold.
         """
         self.settle()
         return self._low, self._high, self._highest, self._entries, self._sorted, self._count
 
     def settle(self) -> None:
-        """Put new intervals in order if they have become many."""
+        """Sort the intervals if there are many new ones."""
         if self._count - self._sorted > max(FEWEST_UNSORTED, self._sorted // 16):
             self._put_in_order()
 
@@ -97,7 +97,7 @@ class Intervals:
 
 
 def outwards(low: int | float, high: int | float) -> tuple[float, float]:
-    """An interval of doubles that holds all numbers between two ends."""
+    """An interval of doubles that contains all numbers between two ends."""
     lower, upper = float(low), float(high)
     if isinstance(low, int):
         lower = math.nextafter(lower, -math.inf)

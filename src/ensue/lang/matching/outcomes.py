@@ -1,11 +1,11 @@
-"""When a predicate comes out true, as conjunctions of signed atoms.
+"""Predicates as conjunctions of signed atoms.
 
-CESQL has three outcomes: true, false, and in error. An error spoils whatever has read it; AND and
-OR read their right side only where the left one does not decide. So a predicate holds exactly if
-one of a number of conjunctions does, in which each atom is asked to come out true, or to come out
-false: `a OR b` holds if `a` is true, or if `a` is false and `b` true. These conjunctions exclude
-each other by construction. An atom that is asked to be false is not the complement of the one that
-is asked to be true: in both cases its evaluation must have met no error.
+CESQL has three outcomes: true, false, and in error. An expression that reads an error is in error;
+AND and OR read their right side only if the left side does not decide. So a predicate holds exactly
+if one of several conjunctions holds, in which each atom must be true, or must be false: `a OR b`
+holds if `a` is true, or if `a` is false and `b` is true. At most one of these conjunctions holds.
+An atom that must be false is not the complement of an atom that must be true: in both cases its
+evaluation must be without error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.expressions.evaluation import Outcome, evaluate
-from ensue.lang.expressions.nesting import names_in, nodes_in
+from ensue.lang.expressions.names import names_in
+from ensue.lang.expressions.nesting import nodes_in
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.tree import (
     Arithmetic,
@@ -38,7 +39,7 @@ MOST_ATOMS = 32
 
 
 class Signed(NamedTuple):
-    """An atom that is to come out true, or to come out false; in both cases without an error."""
+    """An atom that must be true (`positive`) or false, in both cases without an error."""
 
     atom: Expression
     positive: bool
@@ -48,7 +49,7 @@ Conjunction = tuple[Signed, ...]
 
 
 class TooManyConjunctionsError(Exception):
-    """The predicate has more conjunctions than are worth writing out."""
+    """The predicate has too many conjunctions."""
 
 
 class Nowhere:
@@ -59,9 +60,9 @@ class Nowhere:
 
 
 def conjunctions(predicate: Expression) -> list[Conjunction] | None:
-    """The conjunctions of which exactly one holds where the predicate does; None if too many."""
+    """The conjunctions of which exactly one holds if the predicate does; None if too many."""
     if is_uncast(predicate):
-        # At the top nothing is cast: only the value TRUE itself passes.
+        # The value of a whole predicate is not cast: only TRUE itself passes.
         constant = constant_outcome(predicate)
         if constant is None:
             return [(Signed(predicate, True),)]
@@ -73,7 +74,7 @@ def conjunctions(predicate: Expression) -> list[Conjunction] | None:
 
 
 def is_uncast(predicate: Expression) -> bool:
-    """Whether a whole predicate is a value that may be no boolean: only TRUE itself passes then."""
+    """Whether the value of a whole predicate may be no boolean: then only TRUE itself passes."""
     if isinstance(predicate, Call):
         function = FUNCTIONS.get(predicate.function)
         return function is None or function.result != "boolean"
@@ -81,13 +82,13 @@ def is_uncast(predicate: Expression) -> bool:
 
 
 def in_plain_terms(expression: Expression) -> Expression | None:
-    """An expression of the same outcomes by operators alone, for functions that have one."""
+    """A call of some functions as an expression of operators with equal outcomes; or None."""
     match expression:
         case Call("IS_NULL", (Name() as name,)):
             return Not(Exists(name))
         case Call("BETWEEN", (value, low, high)):
             above, below = Comparison(value, ((">=", low),)), Comparison(value, (("<=", high),))
-            # XOR reads both sides, so that an error of either is an error of the whole.
+            # XOR reads both sides, so that an error on either side is an error of the whole.
             apart = Logic((above, below), ("XOR",))
             return Logic((Not(apart), above), ("AND",))
         case _:
@@ -95,7 +96,7 @@ def in_plain_terms(expression: Expression) -> Expression | None:
 
 
 def truth(outcome: Outcome) -> bool | None:
-    """What AND, OR and NOT make of an outcome: true, false, or None for an error."""
+    """The truth of an outcome for AND, OR and NOT: true, false, or None for an error."""
     if outcome.errors:
         return None
     try:
@@ -105,7 +106,7 @@ def truth(outcome: Outcome) -> bool | None:
 
 
 def constant_outcome(expression: Expression) -> Outcome | None:
-    """The outcome of an expression that asks neither names nor a history nor an ontology."""
+    """The outcome of an expression without names and terms; None for any other expression."""
     if isinstance(expression, Literal):
         return evaluate(expression, Nowhere())
     if isinstance(expression, Comparison) and isinstance(expression.first, Name):
@@ -120,7 +121,7 @@ def _asks(expression: Expression) -> bool:
 
 
 def _when(expression: Expression, wanted: bool) -> list[Conjunction]:
-    """When an expression, cast to a boolean, comes out as wanted."""
+    """The conjunctions in which an expression, cast to a boolean, is as wanted."""
     match expression:
         case Not(operand):
             return _when(operand, not wanted)
@@ -139,9 +140,9 @@ def _when(expression: Expression, wanted: bool) -> list[Conjunction]:
 def _chain(
     operands: Sequence[Expression], operators: Sequence[str], wanted: bool
 ) -> list[Conjunction]:
-    """`a AND b OR c` is `a AND (b OR c)`: from the right, both outcomes of what stands behind."""
+    """The conjunctions of a chain, from the right: `a AND b OR c` is `a AND (b OR c)`."""
     if set(operators) == {"AND" if wanted else "OR"}:
-        # All must come out as wanted, and what the other outcome would take is of no interest.
+        # All operands must be as wanted; the conjunctions of the other outcome are not needed.
         joined: list[Conjunction] = [()]
         for operand in operands:
             joined = _both(joined, _when(operand, wanted))
@@ -162,7 +163,7 @@ def _chain(
                     False: _both(yes, behind[True]) + _both(no, behind[False]),
                 }
         if max(map(len, behind.values())) > 2 * MOST_CONJUNCTIONS:
-            # Only one of the two may be needed, and the other may be the one that grows.
+            # Perhaps only one of the two outcomes is needed, and the other has too many.
             behind = {each: _bounded(behind[each]) for each in behind}
     return _within(behind[wanted])
 
@@ -181,13 +182,13 @@ def _both(left: list[Conjunction], right: list[Conjunction]) -> list[Conjunction
     for one in left:
         for other in right:
             both = dict.fromkeys(one + other) if one else dict.fromkeys(other)
-            # An atom cannot come out both ways.
+            # An atom cannot be both true and false.
             if len({each.positive for each in both}) < 2 or not any(
                 Signed(each.atom, not each.positive) in both for each in both
             ):
                 joined.append(tuple(both))
             if len(both) > MOST_ATOMS or len(joined) > 2 * MOST_CONJUNCTIONS:
-                # None of this would be written out: a chain of thousands must not take hours.
+                # There are too many already: a chain of thousands must not take hours.
                 return [_TOO_MANY]
     return joined
 

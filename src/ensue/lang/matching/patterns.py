@@ -1,8 +1,8 @@
-"""What text must hold to match a pattern of LIKE: how it begins, how it ends, what stands in it.
+"""The fixed parts of a LIKE pattern: prefix, suffix and the longest substring.
 
 A pattern without wildcards is equality; `abc%`, `%abc` and `%abc%` are prefix, suffix and
-substring. Any other pattern still has literal stretches, and the longest of them, or the one at an
-end, is a witness: text without it cannot match.
+substring. Any other pattern still has literal parts; the longest of them, or the one at an end, is
+a witness: a text without it cannot match.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ ANY, ONE = object(), object()
 
 
 class PatternShape(NamedTuple):
-    """`exact` where there are no wildcards. `is_prefix` and the like say that this is all."""
+    """The fixed parts of a pattern; `exact` is the whole text if there are no wildcards.
+
+    `is_prefix`, `is_suffix` and `is_inner` say that this part is the whole pattern.
+    """
 
     exact: str | None
     prefix: str
@@ -52,6 +55,6 @@ def shape_of(pattern: str) -> PatternShape:
 
 
 def elements_of(pattern: str) -> list[object]:
-    """Characters, and `ANY` for `%` and `ONE` for `_`."""
+    """The elements of a pattern: characters, `ANY` for `%` and `ONE` for `_`."""
     wild = {"%": ANY, "_": ONE}
     return [wild.get(each, each[-1]) for each in _ELEMENT.findall(pattern)]

@@ -1,10 +1,10 @@
-"""Where a conjunction waits: the witness that is chosen for it among its tests.
+"""The choice of the place at which a conjunction waits: one of its tests is its witness.
 
-Each test offers a place: tables and keys in an `AttributeIndex`, or an interval. The place is taken
-that an event is least likely to bring up, as far as the constants seen so far tell: an equality
-among many constants before a narrow range, a range before a prefix of one letter, presence at last.
-A test that its place decides exactly need not be checked again. A conjunction that no name decides
-waits for an atom to be asked (in `index`), once an event however many conjunctions wait for it.
+Each test offers a place: tables and keys in an `AttributeIndex`, or an interval. The place that an
+event is least likely to reach is chosen, by the constants seen so far: an equality among many
+constants before a narrow range, a range before a prefix of one character, presence last. A test
+that its place decides exactly is not checked again. A conjunction without a test of a name waits
+for an atom that is evaluated (`index`), once for each event and for all such conjunctions.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from ensue.lang.matching.views import time_view
 
 _RANGES = (View.NUMBER, View.TIME, View.OWN_TIME)
 _BARELY = 0.9
-"""How likely an event has a name that a conjunction asks for."""
+"""The assumed likelihood that an event has a certain name."""
 _STRICT = frozenset(name for name, each in FUNCTIONS.items() if not each.takes_null)
-"""Functions that are in error where an argument is."""
+"""Functions that are in error if an argument is."""
 
 
 @dataclass(slots=True)
 class IndexPlace:
-    """`keys` are tables with keys, each of which leads to the conjunction; or `range` is set.
+    """A place: `keys` in tables, each of which leads to the conjunction, or a `range`.
 
-    `decided` are the tests, by their positions, that need no further check.
+    `decided` has the positions of the tests that need no further check there.
     """
 
     likelihood: float
@@ -78,7 +78,7 @@ def places_of(
     attribute: Find,
     ontology: Ontology | None,
 ) -> Iterator[IndexPlace]:
-    """All places that a conjunction could wait at."""
+    """All places at which a conjunction could wait."""
     for position, (each, test) in enumerate(zip(signed, tests, strict=True)):
         if test is None:
             for parts in needed_names(each.atom, each.positive):
@@ -133,7 +133,7 @@ def _of_test(
 def _listed(
     attribute: AttributeIndex, options: Sequence[Any], decided: tuple[int, ...]
 ) -> IndexPlace:
-    """The constants cast to each kind; one that cannot be cast spoils all of that kind."""
+    """The place for `IN`: keys of all constants cast to each kind to which all can be cast."""
     keys: list[tuple[Table, Any]] = []
     exact = True
     for kind in ("string", "number", "boolean", "timestamp"):
@@ -167,7 +167,7 @@ def _pattern(
     if shape.inner:
         size = min(GRAM, len(shape.inner))
         grams = {shape.inner[at : at + size] for at in range(len(shape.inner) - size + 1)}
-        # The rarest so far; it is told by the length of its bucket only when there is one.
+        # Three characters that no conjunction waits for yet are preferred.
         gram = min(grams, key=lambda each: (each in attribute.grams, each))
         exact = shape.is_inner and gram == shape.inner
         offers.append((size - 0.5, (attribute.grams, gram), exact))
@@ -215,7 +215,7 @@ def _concept(
 
 
 def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[IndexPlace]:
-    """Bounds of one view of a name together are an interval."""
+    """The bounds on one view of a name as one interval."""
     bounds: dict[tuple[Parts, View], list[Test]] = {}
     for test in tests:
         if test is not None and test.view in _RANGES and test.sign != "=":
@@ -224,7 +224,7 @@ def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[IndexPlac
         low, high = -math.inf, math.inf
         for test in chosen:
             below, above = outwards(test.constant, test.constant)
-            # A bound that is to come out false bounds the other side.
+            # A bound that must be false is a bound on the other side.
             if (test.sign in (">", ">=")) is test.positive:
                 low = max(low, below)
             else:
@@ -234,7 +234,7 @@ def _ranges(tests: Sequence[Test | None], attribute: Find) -> Iterator[IndexPlac
 
 
 def needed_names(atom: Expression, positive: bool) -> set[Parts]:
-    """Names without which an atom does not come out as wanted."""
+    """The names without which an atom cannot be as wanted."""
     match atom:
         case Name(parts):
             return {parts}
@@ -259,12 +259,12 @@ def needed_names(atom: Expression, positive: bool) -> set[Parts]:
 
 
 def _all_needed(expressions: Sequence[Expression]) -> set[Parts]:
-    """An operand is in error or not, whatever it comes out as."""
+    """The names without which one of several operands would be in error."""
     found: set[Parts] = set()
     for each in expressions:
         match each:
             case Compared() | SameAs() | Subsumes() | OntologyProperty() | Logic() | Not():
-                # Either outcome serves, so only what both need is needed.
+                # Both outcomes are possible: only names that both need are needed.
                 found |= needed_names(each, True) & needed_names(each, False)
             case _:
                 found |= needed_names(each, True)

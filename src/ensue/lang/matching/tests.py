@@ -1,9 +1,9 @@
-"""An atom as a test of one name against constants, in the casts that CESQL makes.
+"""Atoms as tests of one name against constants, with the casts of CESQL.
 
-In comes an atom, out goes a `Test`: the name, the view of its value that is looked at, a sign of
-comparison and a constant; or None for an atom that has no such form (arithmetic, functions, one
-name against another), which is asked by evaluation. A view is what an operator makes of a value:
-its number, its text, its truth, its time. An atom that is in error for every event is `NEVER`.
+In comes an atom; out goes a `Test`: the name, the view of its value, a sign of comparison and a
+constant; or None for an atom without such a form (arithmetic, functions, a comparison of two
+names), which is evaluated. A view is a value after the cast that an operator applies: its number,
+its text, its truth, its time. An atom that is in error for every event is `NEVER`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Parts = tuple[str, ...]
 
 
 class View(Enum):
-    """What is looked at of a value."""
+    """The part or cast of a value that a test compares."""
 
     NUMBER = "its number: of numbers, booleans and text that holds a number"
     TEXT = "its text: of all but timestamps"
@@ -42,7 +42,7 @@ class View(Enum):
 
 
 class Test(NamedTuple):
-    """`sign` is one of `=`, `<`, `<=`, `>`, `>=`; `!=` is `=` that is to come out false."""
+    """A test. `sign` is one of `=`, `<`, `<=`, `>`, `>=`; `!=` is an `=` that must be false."""
 
     name: Parts
     view: View
@@ -56,7 +56,7 @@ _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!="}
 
 
 def test_of(signed: Signed) -> Test | str | None:
-    """The test that an atom is; `NEVER` if no event brings it about."""
+    """The test that an atom is; `NEVER` if it holds for no event."""
     atom, positive = signed
     match atom:
         case Name(parts):
@@ -125,7 +125,7 @@ def _reversed(parts: Parts, sign: str, constant: Any, positive: bool) -> Test | 
         return _compared(parts, _FLIPPED[sign], constant, positive)
     if isinstance(constant, datetime):
         return _compared(parts, sign, constant, positive)
-    # The right side's kind decides, which is the name's.
+    # The kind of the right side decides, which is that of the name.
     return Test(parts, View.LISTED, "=", (constant,), positive is (sign == "="))
 
 

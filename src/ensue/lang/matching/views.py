@@ -1,4 +1,4 @@
-"""The views of a value that tests look at, as CESQL casts it; None where the cast fails."""
+"""The views of a value: the value after a cast of CESQL; None where the cast fails."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def number_view(value: Any) -> int | float | None:
 
 
 def text_view(value: Any) -> str | None:
-    """The text of all but timestamps, which are compared with text as times."""
+    """The text of a value; None for a timestamp, which is compared with text as a time."""
     if value.__class__ is str:
         return value
     return None if isinstance(value, datetime) else pattern_view(value)
@@ -51,9 +51,3 @@ def time_view(value: Any) -> int | None:
         return microseconds_of(to_timestamp(value))
     except (FaultError, ValueError, OverflowError):
         return None
-
-
-def own_kind(value: Any) -> str | None:
-    """`number`, `string`, `boolean` or `timestamp`: the kind to which IN casts its options."""
-    kind = kind_of(value)
-    return "number" if kind in ("integer", "real") else kind

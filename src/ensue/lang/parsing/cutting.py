@@ -1,10 +1,10 @@
 """Cuts the text of a library into definitions, so that a mistake in one does not hide the others.
 
-In comes text, out come pieces, each a definition as far as brackets and the first words tell; what
-is between two definitions belongs to the piece before it. Nothing is parsed here. Two cuts exist:
-`by_depth` trusts the brackets and is exact for every correct text, in which a definition begins
-where no bracket is open; `by_words` is for a piece that did not parse, whose brackets are likely
-to be what is wrong with it, and also cuts where the words say that a definition begins.
+In comes text; out come pieces, each a definition by its brackets and first words; text between two
+definitions belongs to the piece before it. Nothing is parsed here. There are two cuts: `by_depth`
+trusts the brackets and is exact for every correct text, in which a definition begins where no
+bracket is open; `by_words` is for a piece that did not parse, probably because of its brackets, and
+also cuts where the words say that a definition begins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from itertools import islice
 
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-# Written so that there is one way only to match any text: a lookahead over it never blows up.
+# There is only one way to match any text, so that a lookahead with it never takes long.
 COMMENT = r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/"
 _COUNT = r"\{\s*\d+\s*(?:,\s*\d*\s*)?\}"
 _GAP = rf"(?>\s+|{COMMENT})"
@@ -32,7 +32,7 @@ _WORD_OR_SIGN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of the text. `too_deep` is where its nesting passes all limits, if it does."""
+    """A part of the text. `too_deep` is the place at which its nesting passes the limit, if any."""
 
     start: int
     end: int
@@ -41,9 +41,10 @@ class Piece:
 
 @cache
 def _scanner(nesting: int) -> re.Pattern[str]:
-    """Finds what a cut depends on. A `run` is a chain of more than `nesting` prefix operators.
+    """A pattern for brackets, words and comments.
 
-    Brackets that close are found together: a text may hold millions of them.
+    A `run` is a chain of more than `nesting` prefix operators. Consecutive closing brackets are
+    found together: a text may have millions of them.
     """
     more = f"{{{nesting},}}"
     return re.compile(
@@ -76,17 +77,17 @@ def by_words(text: str, piece: Piece, nesting: int) -> Iterator[Piece]:
 
 
 def words_past(text: str, piece: Piece, most: int) -> int | None:
-    """Where the first word or sign of a piece stands that is one too many, if there is one."""
+    """The place of the first word or sign of a piece past `most`, if there is one."""
     if piece.end - piece.start <= most:
         return None
     found = _WORD_OR_SIGN.finditer(text, piece.start, piece.end)
     beyond = next(islice(found, most, None), None)
-    # The end of the text is found too, so that no word is looked for at each space before it.
+    # The end of the text matches too, so that no word is searched from each space before it.
     return beyond.start(1) if beyond is not None and beyond.group(1) else None
 
 
 def is_blank(text: str, start: int, end: int) -> bool:
-    """Whether there is nothing but white space and comments."""
+    """Whether a part of the text is only white space and comments."""
     return _ONLY_GAPS.fullmatch(text, start, end) is not None
 
 
@@ -137,7 +138,7 @@ def _cut(text: str, start: int, end: int, nesting: int, trust_brackets: bool) ->
 
 
 def _closes_definition(closing: re.Match[str], depth: int) -> int | None:
-    """The place past the bracket, of some that close, with which a definition ends."""
+    """The end of the closing bracket, of several, that ends a definition."""
     for place, sign in enumerate(closing.group(), closing.start() + 1):
         if sign in ")}":
             depth -= 1
@@ -156,7 +157,7 @@ def _end_of_definition(text: str, start: int, end: int) -> int:
 
 
 def open_brackets(text: str, start: int, end: int) -> list[int]:
-    """Where the brackets stand that are still open at `end`, the outermost first."""
+    """The places of the brackets that are still open at `end`, the outermost first."""
     found: list[int] = []
     for match in _scanner(1_000_000).finditer(text, start, end):
         if match.lastgroup == "open":
@@ -168,7 +169,7 @@ def open_brackets(text: str, start: int, end: int) -> list[int]:
 
 
 def last_written(text: str, start: int, end: int) -> int:
-    """Where the last character stands that is neither white space nor in a comment."""
+    """The place of the last character that is neither white space nor in a comment."""
     last = start
     at = start
     while at < end:

@@ -1,9 +1,8 @@
 """Reads the files of a library.
 
-In come paths of files, or of folders with `*.cor` in them, out come a `Source` and what is wrong
-with the files as such: bytes that are no UTF-8, a NUL, too many bytes. A file that cannot be opened
-at all is a mistake of the call and is refused at once. A byte order mark is dropped; line ends may
-be of either kind.
+In come paths of files, or of folders with `*.cor` files; out come a `Source` and problems of the
+files themselves: bytes that are no UTF-8, a NUL, too many bytes. A file that cannot be opened is a
+`UsageError`. A byte order mark is dropped; line ends may be of either kind.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from ensue.lang.source import Source, Span
 def read_source(
     paths: Sequence[str | PathLike[str]], limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Source, tuple[Diagnostic, ...]]:
-    """The texts of the files, and the problems that keep them from being parsed."""
+    """The texts of the files, and the problems because of which they cannot be parsed."""
     if not paths:
         raise UsageError("no file was given, and a library is read from at least one")
     left = limits.bytes
     names: list[str] = []
     contents: list[bytes] = []
     for path in (file for given in paths for file in _files(given)):
-        # One byte more than is allowed tells that there are too many; the rest is not read.
+        # One byte more than allowed shows that there are too many; the rest is not read.
         content = _read(path, left + 1)
         names.append(fspath(path))
         contents.append(content)
@@ -74,7 +73,7 @@ def _report_encoding(content: bytes, start: int, diagnostics: Diagnostics) -> No
     try:
         content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # The codec's places leave the mark out, as the text does.
+        # Places of the codec do not count the byte order mark, and neither does the text.
         readable = error.object[: error.start].decode("utf-8")
         at = start + len(readable)
         bad = error.object[error.start]

@@ -1,11 +1,11 @@
-"""Hidden characters: a text with them is another one than it is shown as.
+"""Hidden characters, because of which a text is not what it seems.
 
-In comes the text of a library; out go findings, one for each such character, wherever it stands:
-comments and constants included. Three kinds are told apart: characters that turn the direction of
-text, that break a line for some readers and not for others or steer a terminal, and that are not
-shown at all. Events may have the last two kinds in their texts, so that in a constant they are a
-warning; all else is an error. The joiners of scripts and emoji (U+200C, U+200D) and variants of
-signs (U+FE00 to U+FE0F) stay: texts in many languages need them.
+In comes the text of a library; out go findings, one for each such character, also in comments and
+constants. There are three kinds: characters that change the direction of text; characters that
+break a line for some readers only, or control a terminal; and characters that are not shown. Events
+may have the last two kinds in their texts, so that in a constant they draw a warning; all others
+are errors. The joiners of scripts and emoji (U+200C, U+200D) and variation selectors (U+FE00 to
+U+FE0F) are allowed: texts in many languages need them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ IS_UNSEEN = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u2060-\u2065\u206a-\u206f"
     "\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-"""Characters that have no width, or stand for nothing."""
+"""Characters without a width or a glyph."""
 
 _DECEIVING = re.compile(f"(?P<turns>[{TURNS_TEXT}])|(?P<steers>[{STEERS}]|\r(?!\n))|[{IS_UNSEEN}]")
 _QUOTED = re.compile(rf"""(?P<constant>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|{COMMENT}""")
@@ -35,7 +35,7 @@ _TAKE_OUT = "take it out; no rule needs it, not even in a comment"
 
 
 def report_hidden_characters(text: str, diagnostics: Diagnostics) -> None:
-    """Report every character that lets the text read otherwise than it is."""
+    """Report every hidden character."""
     in_constants = _InConstants(text)
     for found in _DECEIVING.finditer(text):
         code = f"U+{ord(found[0]):04X}"
@@ -67,7 +67,7 @@ def report_hidden_characters(text: str, diagnostics: Diagnostics) -> None:
 
 
 class _InConstants:
-    """Which places of a text, asked for in their order, are inside of quotes."""
+    """Whether places of a text are inside of quotes; they must be asked for in order."""
 
     def __init__(self, text: str) -> None:
         self._constants = (each.span() for each in _QUOTED.finditer(text) if each["constant"])

@@ -1,8 +1,8 @@
-"""What was probably meant, where a text does not parse: one hint for a mistake.
+"""Hints for text that does not parse: what was probably meant.
 
-In comes the place of a mistake with what could have stood there; out goes a hint, or nothing. A
-slip of the pen goes first (`wihin`), then the line to write where a habit of another language is
-recognised (`rewriting`), then advice for mistakes that no rewriting mends (`advice`).
+In comes a mistake with the words that are allowed at its place; out goes one hint, or None. A
+misspelt word goes first (`wihin`), then the line to write in place of a habit of another language
+(`rewriting`), then advice for mistakes that no rewriting can correct (`advice`).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ensue.lang.parsing.rewriting.suggestion import Parses, suggested_line
 
 __all__ = ["Mistake", "hint_for"]
 
-# Words of other languages that are close to one of ours and mean something else.
+# Words of other languages that are similar to one of ours and mean something else.
 _NO_SLIPS = frozenset({"and", "if", "min", "not", "on", "then", "varchar", "when", "with"})
 
 
 def hint_for(mistake: Mistake, parses: Parses) -> str | None:
-    """What to write instead, as a sentence; None where the parser cannot guess it."""
+    """The hint as a sentence; None if there is none."""
     slip = _misspelt(mistake)
     if slip is not None:
         return slip
@@ -38,7 +38,7 @@ def hint_for(mistake: Mistake, parses: Parses) -> str | None:
 _GROUPS = {"accumulate", "select", "sequential", "parallel"}
 _ROUNDS = {"repeat", "persist", "loop"}
 _BLOCKS = (*sorted(_GROUPS | _ROUNDS), "notify", "fail", "modes", "timeout")
-# Terminals that are told in words of their own, and are words all the same.
+# Terminals that messages describe in other words, with the word of each.
 _CHOICES = {"FIRST": "first", "LAST": "last", "LATEST": "latest", "NONE": "none", "ALL": "all"}
 
 
@@ -55,7 +55,7 @@ def _misspelt(mistake: Mistake) -> str | None:
 
 
 def _misspelt_before(mistake: Mistake) -> str | None:
-    """A misspelt word is taken for a name, and only what follows it looks wrong."""
+    """The hint for a misspelt word before the mistake, which the parser took for a name."""
     word = mistake.word_before
     if mistake.found == "(" and mistake.in_filter and close_match(word, ["timeout"]):
         return "did you mean `timeout`?" if word != "timeout" else None

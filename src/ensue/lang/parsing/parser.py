@@ -1,19 +1,16 @@
 """From the text of a library to its syntax tree.
 
-In comes a `Source`, out comes a `LibraryTree`; what is wrong goes into the `Diagnostics`, and the
-definitions that could be read are in the tree all the same. The grammar (`grammar.lark`) is the
-language's reference; Lark builds an LALR(1) parser from it, which is kept (`parser_cache`).
+In comes a `Source`; out comes a `LibraryTree` with the definitions that could be read; mistakes go
+into the `Diagnostics`. The grammar (`grammar.lark`) is the language's reference; Lark builds an
+LALR(1) parser from it, which is cached (`parser_cache`).
 The text is cut into definitions first (`ensue.lang.parsing.cutting`), so that one mistake hides
-nothing after it. No step recurses over what was written, and nesting is bounded before nodes are
-made.
+nothing after it. No step recurses over the text, and nesting is bounded before nodes are made.
 Names and types are not looked at here: that is the checker's part.
 """
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import cache
 from importlib.resources import files
 
@@ -22,6 +19,7 @@ from lark.exceptions import UnexpectedInput
 from lark.utils import TextSlice
 
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.garbage_collection import collection_paused
 from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
 from ensue.lang.parsing import cutting, recovering
 from ensue.lang.parsing.cutting import Piece
@@ -35,14 +33,14 @@ from ensue.lang.syntax import Definition, LibraryTree
 
 __all__ = ["grammar", "parse_tree", "read_source"]
 
-# Lark counts lines from the top of the text for every slice it is given, so many small
-# definitions are handed over together.
+# Lark counts lines from the top of the text for every slice, so that many small definitions are
+# parsed together.
 _CHARACTERS_AT_ONCE = 32_768
-# A reader has seen enough after so many; a file that is no library could give any number.
+# A user has seen enough after so many; a file that is no library could have any number.
 _MOST_SYNTAX_ERRORS = 100
 _MOST_IN_A_DEFINITION = 20
 
-# The rules that make a node deeper than its parts. A bracket around one of them adds nothing.
+# The rules of nodes that are deeper than their parts. A bracket adds no depth.
 _NESTING = frozenset(
     [
         "either",
@@ -101,7 +99,7 @@ def parse_tree(
         return LibraryTree()
     if _report_words(text, pieces, diagnostics, limits):
         return LibraryTree()
-    with _collection_paused():
+    with collection_paused():
         return LibraryTree(tuple(_Reader(text, diagnostics, limits).read(pieces)))
 
 
@@ -147,7 +145,7 @@ class _Reader:
                 yield from self._definitions(tree)
                 at = end
                 continue
-            # What stands before the piece with the mistake has no mistake.
+            # The pieces before the piece with the mistake have none.
             _, _, tree = self._parse(pieces[at : at + culprit])
             if tree is not None:
                 yield from self._definitions(tree)
@@ -157,7 +155,7 @@ class _Reader:
     def _parse(
         self, pieces: Sequence[Piece]
     ) -> tuple[int, UnexpectedInput | None, Tree[Token] | None]:
-        """The parse tree of some pieces, or else which of them is wrong and the error."""
+        """The parse tree of pieces, or the number of the piece with a mistake, and the error."""
         if not pieces:
             return 0, None, None
         start, end = pieces[0].start, pieces[-1].end
@@ -165,19 +163,19 @@ class _Reader:
             return 0, None, grammar().parse(TextSlice(self.text, start, end))
         except UnexpectedInput as error:
             place = place_of(error, end).start
-            # A mistake at the first word of a piece belongs to the piece before, which goes on.
+            # A mistake at the first word of a piece belongs to the unfinished piece before.
             ends = (number for number, piece in enumerate(pieces) if place <= piece.start)
             following = next(ends, len(pieces))
             return max(0, following - 1), error, None
 
     def _recover(self, piece: Piece, error: UnexpectedInput | None) -> Iterator[Definition]:
-        """Read what can be read of a piece that holds a mistake, and report the mistake."""
+        """Read the correct definitions in a piece with a mistake, and report the mistake."""
         parts = cutting.by_words(self.text, piece, self.limits.nesting)
         broken = False
         for part in parts:
             if self.syntax_errors >= _MOST_SYNTAX_ERRORS:
                 return
-            # What follows a broken definition and begins with a sign is the rest of it.
+            # A part that begins with a sign is the rest of the broken definition before it.
             if broken and not cutting.begins_with_word(self.text, part):
                 continue
             if part.too_deep is not None:
@@ -194,7 +192,7 @@ class _Reader:
                 yield from self._definitions(tree)
 
     def _look_further(self, error: UnexpectedInput, piece: Piece) -> None:
-        """Report the mistakes in a definition behind its first one."""
+        """Report further mistakes in a definition, behind its first one."""
         text, units = self.text, recovering.units_of(self.text, piece)
         for _ in range(_MOST_IN_A_DEFINITION):
             unit = recovering.unit_with(units, place_of(error, piece.end).start)
@@ -208,7 +206,7 @@ class _Reader:
             except UnexpectedInput as further:
                 place = place_of(further, piece.end).start
                 if place <= max(unit.end, place_of(error, piece.end).start):
-                    # What stands in for the unit has not helped: nothing is known of the rest.
+                    # The stand-in for the unit did not help: nothing is known of the rest.
                     return
                 self._report(further, piece)
                 error = further
@@ -235,7 +233,7 @@ class _Reader:
 
 
 def _parses(text: str) -> bool:
-    """Whether a text is a definition, for lines that are offered in place of a mistake."""
+    """Whether a text parses as a definition, for lines that a hint offers."""
     try:
         grammar().parse(text)
     except UnexpectedInput:
@@ -246,10 +244,10 @@ def _parses(text: str) -> bool:
 def _report_words(
     text: str, pieces: Sequence[Piece], diagnostics: Diagnostics, limits: Limits
 ) -> bool:
-    """Whether a definition is too long to be read quickly; if so, it is reported."""
+    """Report a definition that has too many words; true if there is one."""
     found = False
     for piece in pieces:
-        # One that is nested too deeply is refused for that, and never read as a whole.
+        # A definition that is nested too deeply is refused for that, and never read as a whole.
         beyond = None if piece.too_deep else cutting.words_past(text, piece, limits.words)
         if beyond is not None:
             given = f"more than {limits.words:,}"
@@ -259,7 +257,7 @@ def _report_words(
 
 
 def _report_depth(tree: Tree[Token], diagnostics: Diagnostics, limits: Limits) -> bool:
-    """Whether a parse tree is nested too deeply; if so, it is reported."""
+    """Report a parse tree that is nested too deeply; true if it is."""
     waiting = [(tree, 0)]
     while waiting:
         node, depth = waiting.pop()
@@ -275,22 +273,6 @@ def _report_depth(tree: Tree[Token], diagnostics: Diagnostics, limits: Limits) -
                 )
                 waiting.append((child, depth + (around or child.data in _NESTING)))
     return False
-
-
-@contextmanager
-def _collection_paused() -> Iterator[None]:
-    """A large text makes millions of objects and no circles, which Python would look for in vain.
-
-    Looking takes most of the time of a large library, and none of a small one.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
 
 
 def _size_in_bytes(text: str) -> int:

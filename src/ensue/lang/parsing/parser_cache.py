@@ -1,10 +1,10 @@
 """A cache of parsers: the tables of a grammar, kept between processes.
 
-In come the text of a grammar and Lark's options; out goes a parser. Building its tables takes a
-fifth of a second, a good part of the start of a command, so they are kept as plain data (in the
-form of Python's own compiled modules) in the cache folder of the user, under a name that the
-grammar, its options and the version of Lark decide. Where no such folder can be written, or what
-stands there cannot be read, the parser is built.
+In come the text of a grammar and Lark's options; out goes a parser. To build its tables takes a
+fifth of a second, a good part of the start of a command. So they are kept as plain data (in the
+format of Python's compiled modules) in the cache folder of the user; the name of the file is a
+digest of the grammar, its options and the version of Lark. If the folder cannot be written, or the
+file cannot be read, the parser is built.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
 FOLDER = "ENSUE_CACHE"
-"""The environment variable with another folder for what is kept; empty to keep nothing."""
+"""The environment variable with another cache folder; empty for no cache."""
 
 
 def parser_of(grammar: str, **options: Any) -> Lark:
-    """The parser of a grammar, from its kept tables if there are any."""
+    """The parser of a grammar, from its cached tables if there are any."""
     place = _place(grammar, options)
     if place is None:
         return Lark(grammar, **options)
     with suppress(Exception):
-        # Whatever is wrong with kept tables, they can be built again.
+        # Whatever is wrong with cached tables, they can be built again.
         return _loaded(place)
     built = Lark(grammar, **options)
     with suppress(OSError):

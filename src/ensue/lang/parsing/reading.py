@@ -1,10 +1,10 @@
 """From Lark's parse tree to the syntax tree, definition by definition.
 
-In comes what the grammar matched, out come the nodes of `ensue.lang.syntax`, each with its place:
-a thing that has a name is placed at its name, everything else at the whole of it. Chains stay as
-they were written. Here numbers and durations get their values, and what no grammar can say is
-reported: duplicate clauses, values out of range, limits passed. Predicates are read by
-`ensue.lang.expressions.text.reading`; whether names and types fit is judged by the checker.
+In comes a parse tree; out come the nodes of `ensue.lang.syntax`, each with its span: that of its
+name if it has one, or of the whole node. Chains stay as they were written. Numbers and durations
+get their values here, and mistakes that no grammar can express are reported: duplicate clauses,
+values out of range, limits passed. Predicates are read by `ensue.lang.expressions.text.reading`;
+the checker decides whether names and types fit.
 
 The module is long because every rule of the grammar has its method here.
 """
@@ -30,7 +30,7 @@ from ensue.lang.expressions.text.term_reading import TermReading
 from ensue.lang.limits import Limits, report_limit
 from ensue.lang.source import Span
 
-# Longer numbers are out of every range; Python takes ever longer to read them, or refuses.
+# Longer numbers are out of range in any case, and Python is slow to read them or refuses.
 _MOST_DIGITS = 25
 
 _SOME_DURATION = syntax.Duration(MICROSECONDS["s"])
@@ -46,7 +46,7 @@ def _over(meta: Meta) -> Span:
 
 @v_args(meta=True)
 class DefinitionReading(Transformer_NonRecursive[Token, Any]):
-    """One method a rule of the grammar. A problem is reported, and a stand-in value goes on."""
+    """A method for each rule of the grammar. After a mistake a stand-in value is returned."""
 
     diagnostics: Diagnostics
     limits: Limits
@@ -150,7 +150,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         return _Paths(paths, _over(meta))
 
     def _key(self, key: _Paths, ports: Sequence[syntax.Port]) -> syntax.Key:
-        """A key of one path is that of all ports, unless the path begins with a port's name."""
+        """A key. One path is the key of all ports, unless it begins with the name of a port."""
         names = {each.name for each in ports}
         first, *others = key.paths
         if not others and (len(first.parts) == 1 or first.parts[0] not in names):
@@ -167,7 +167,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
                 bare.span,
                 f"name the port of each: `by {' = '.join(named)}`",
             )
-            # Another mistake in a key that is not read would only repeat this one.
+            # A stand-in that every event has, so that this mistake is reported once.
             return syntax.CommonKey("id", key.span)
         pairs = [(path.parts[0], ".".join(path.parts[1:])) for path in key.paths]
         return syntax.PortKeys(tuple(pairs), key.span)
@@ -363,14 +363,14 @@ _ONE_CLAUSE = {
 
 
 class _Paths(NamedTuple):
-    """A key on its way: what stands between the `=` signs."""
+    """A key before it is read: the paths between its `=` signs."""
 
     paths: list[expressions.Name]
     span: Span
 
 
 class _Clause:
-    """A clause on its way to `Clauses`."""
+    """A clause before it becomes part of `Clauses`."""
 
     def __init__(self, word: str, value: Any, span: Span) -> None:
         self.word = word
@@ -379,7 +379,7 @@ class _Clause:
 
 
 def count_places(node: syntax.Filter) -> int:
-    """How many ports a filter waits for, once every `x{n}` in it is written out."""
+    """The number of ports in a filter in which every `x{n}` is written out."""
     match node:
         case syntax.PortRef() | syntax.Timeout():
             return 1

@@ -1,11 +1,10 @@
-"""Further mistakes in a definition that has one already: what to leave out to find them.
+"""The units of a definition with a mistake, which are left out to find further mistakes.
 
-In comes the text of a definition, as far as its brackets can be trusted; out come its units: the
-attributes of an event type, the ports, the filter, the clauses and the statements of a
-correlation, and the operands of an expression. A unit with a mistake is blanked, or replaced by
-something harmless that is no longer, so that every place stays where it was, and the rest is parsed
-again. Nothing that was read so becomes part of a library: only the mistakes in it are reported
-(`ensue.lang.parsing.parser`).
+In comes the text of a definition whose brackets match; out come its units: the attributes of an
+event type, the ports, the filter, the clauses and the statements of a correlation, and the operands
+of an expression. A unit with a mistake is blanked, or replaced by a harmless text that is not
+longer, so that all offsets stay the same, and the text is parsed again. Nothing that is read in
+this way becomes part of a library: only the mistakes in it are reported (`parser`).
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ PartKind = Literal["attribute", "port", "head", "statement"]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A stretch of a definition and what can stand in its place; a `starter` surely begins it."""
+    """A part of a definition and its stand-in; the first word of a `starter` only begins units."""
 
     start: int
     end: int
@@ -64,7 +63,7 @@ class _Token:
 
 
 def units_of(text: str, piece: Piece) -> list[Unit]:
-    """The units of a definition, in order; none if its brackets cannot be trusted."""
+    """The units of a definition in order; none if its brackets do not match."""
     tokens = [
         _Token(found.group(), found.start(), found.end())
         for found in _TOKEN.finditer(text, piece.start, piece.end)
@@ -89,13 +88,13 @@ def blanked(text: str, unit: Unit) -> str | None:
 
 
 def unit_with(units: Sequence[Unit], place: int) -> Unit | None:
-    """The unit in which a mistake stands that was noticed at a place."""
+    """The unit with a mistake that was noticed at a place."""
     before: Unit | None = None
     for unit in units:
         if unit.start > place:
             break
         if unit.start == place and unit.starter and before is not None:
-            # What begins a unit as it should is wrong only after what stands before it.
+            # The first word of a unit is right: the mistake is in the unit before it.
             break
         before = unit
     return before
@@ -114,7 +113,7 @@ def part_around(text: str, piece: Piece, place: int) -> DefinitionPart | None:
     elif unit.kind == "statement" and (following := _missing_colon(text, units, unit)):
         end = following.end
     declared = [text[each.start : each.end] for each in units if each.kind == "port"]
-    # Also the types and words beside the names: a port may itself be written in another way.
+    # Types and other words are included, since a port may itself be written in a wrong way.
     ports = [re.findall(r"\w+", _PORT_CONDITION.split(each, 1)[0]) for each in declared]
     return DefinitionPart(start, end, unit.kind, frozenset(name for each in ports for name in each))
 
@@ -194,7 +193,7 @@ def _parts(tokens: Sequence[_Token], *, is_ecl: bool) -> Iterator[Unit]:
 
 
 def _operands(tokens: Sequence[_Token]) -> Iterator[Unit]:
-    """The operands of an expression that have none themselves, and the words before braces."""
+    """The operands of an expression without operands of their own, and the words before braces."""
     first: _Token | None = None
     round_brackets = end = 0
     for token in tokens:
@@ -265,5 +264,5 @@ def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
 
 
 def _statement(first: _Token, end: int) -> Unit:
-    # Without its head, what a case does belongs to the case before it, or to none.
+    # Without the head of a case, its statements belong to the case before it, or to none.
     return Unit(first.start, end, "", first.text in _STATEMENTS | {"case"}, "statement")

@@ -1,8 +1,8 @@
 """Syntax errors of Lark as messages in the words of the language.
 
-In comes Lark's exception and the piece of text that was parsed, out goes one diagnostic: what was
-found, what could have stood there, and a hint where a typical mistake can be recognised. The names
-of terminals never leave this module.
+In come Lark's exception and the piece of text that was parsed; out goes one diagnostic: what was
+found, what is allowed there, and a hint for a typical mistake. Names of terminals are never shown
+to users.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ _TYPES = frozenset(
     ]
 )
 
-# Terminals that are best named together: if all of the first are possible, the second are left
-# out and the words are shown.
+# Terminals that are named together: if all of the first are allowed, the second are left out and
+# the text is shown.
 _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (
         frozenset({"PLUS", "SEMICOLON", "VBAR"}),
@@ -115,7 +115,7 @@ _PLAIN = {
 
 
 def place_of(error: UnexpectedInput, end: int) -> Span:
-    """Where the text stops making sense; for a text that stops too early, past its last word."""
+    """The place of a mistake; for a text that ends too early, the end of its last word."""
     if isinstance(error, UnexpectedToken) and error.token.type != "$END":
         start = error.token.start_pos or 0
         return Span(start, error.token.end_pos or start + 1)
@@ -194,7 +194,7 @@ def _report_early_end(
 
 
 def _accepted(error: UnexpectedInput) -> frozenset[str]:
-    """The terminals that could have stood there."""
+    """The terminals that are allowed at the mistake."""
     parser = getattr(error, "interactive_parser", None)
     return frozenset(parser.accepts() if parser is not None else ())
 
@@ -203,7 +203,7 @@ def _shown(found: str) -> str:
     if found.isspace() or not found.isprintable():
         return f"the character U+{ord(found[0]):04X}"
     if not found[0].isascii():
-        # A letter of another script may look like one that would do.
+        # A letter of another script may look like a correct one.
         name = unicodedata.name(found[0], "").lower()
         return f"`{found[0]}` (U+{ord(found[0]):04X}{', ' if name else ''}{name})"
     shortened = found if len(found) <= _LONGEST_SHOWN else f"{found[: _LONGEST_SHOWN - 3]}..."
@@ -214,8 +214,8 @@ def _listed(accepted: frozenset[str], terminals: Mapping[str, TerminalDef]) -> s
     """The alternatives in words, the most telling first."""
     left = set(accepted)
     if len(left) > 1:
-        # A definition can end almost anywhere, and a `;` is never what was missing there; nor is
-        # the dot with which a name goes on.
+        # A definition can end almost anywhere, and a name can go on with a dot: neither is what was
+        # missing.
         left -= {"$END", "DOT"}
     words: list[str] = []
     for needed, covered, name in _TOGETHER:

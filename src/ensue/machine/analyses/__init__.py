@@ -1,13 +1,15 @@
-"""What a correlation means, told before it runs: exactly, and each answer with a shortest witness.
+"""Exact questions about correlations before they run, each answered with a shortest witness.
 
-`behaviour` is a correlation as configurations and steps; `alphabet` the kinds of events that can
-come (with `sampling`, `mentions` and `values` for predicates). `guided` looks for differences by
-the order of moments, going first where an output is near (`distances`); `exploration` looks at
-every situation with all that is known of times (`zones`); `witness` makes a way through either into
-real events. What is written alike needs neither (`normal_form`). On these stand `comparison`
-(equivalent, contained, contains, different), `properties` (can it put out, does it always, can it
-get stuck, which parts are dead), `dependencies` (which inputs an output depends on, which
-correlation feeds which) and `warnings`, which places findings in the text of a library.
+`behaviour` is a correlation as configurations and steps; `events` has the kinds of events that can
+come, as far as predicates can tell. Two searches go through all situations: `search.exploration`
+with all that is known of times, `search.guided` by the order of moments alone, where an output is
+near first. `witness` turns a path through either into real events. Rules that differ only in how
+they are written need no search (`normal_form`).
+
+The answers: `comparison` (equivalent, contained, contains, different), `properties` (can it put
+out, does it always, can it get stuck, which parts are dead), `dependencies` (on which inputs an
+output depends, which correlation feeds which), `conditions` that can never hold, and `warnings`,
+which place findings in the text of a library.
 
 Nothing is guessed: past a budget, or where predicates cannot be told apart, an answer is undecided
 and says why.

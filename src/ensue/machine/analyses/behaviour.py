@@ -1,13 +1,13 @@
-"""One correlation as analyses see it: configurations, and what an event makes of them.
+"""One correlation for analyses: configurations, and the steps between them.
 
-A configuration holds what decides all that comes: the active states with their starts, the timeouts
-and timer ports that run, each with the moment from which it counts. Moments are numbers in the
-order in which they came; how far they lie apart is the business of `zones`. The steps are those of
-the engines, without events: an event is the set of atoms that it satisfies, and an output is the
-bare fact that there was one.
+A configuration is the state of a correlation under one key: the active states with their starts,
+and the timeouts and timer ports that run, each with the moment from which it counts. Moments are
+numbered in their order; `zones` knows how far they lie apart. The steps are those of the engines,
+without events: an event is the set of atoms that it satisfies, and of outputs it is only known
+whether there are any.
 
 A window needs no arithmetic here: a state whose start has left the window can complete nothing any
-more, so it is dropped (`without`) before the next event is read.
+more, and is dropped (`without`) before the next event is read.
 """
 
 from __future__ import annotations
@@ -40,24 +40,25 @@ from ensue.machine.analyses.filter_steps import (
     FilterSteps,
     ForeseenSteps,
     MachineSteps,
-    TooManyWaysError,
     Triggered,
 )
+from ensue.machine.analyses.label_ways import TooManyWaysError
 from ensue.machine.building.from_ecl import machine_of_ecl
-from ensue.machine.building.from_filter import left_label_aborted, machine_of_filter
+from ensue.machine.building.from_filter import machine_of_filter
+from ensue.machine.building.labels import left_label_aborted
 from ensue.machine.model import AnyAtom, Atom, Machine, PortAtom, PredicateAtom, State, Timer
 from ensue.machine.stepping import NOW, Stepper
 
 FEW_CASES = 20
-"""Up to how many cases each is asked at a trigger, without looking up which may run."""
+"""With fewer cases, each is tested at a trigger, without an index by labels."""
 
 ANY_AGE = 10**18
-"""A window that nothing leaves: what has left the real one is dropped beforehand."""
+"""The window of machines in analyses, which no start leaves: expired starts are dropped before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A correlation under one key. Starts are moments, or NOW where the present is meant."""
+    """The state of a correlation under one key. A start is a moment, or NOW for the present."""
 
     started: bool = False
     active: frozenset[tuple[State, float]] = frozenset()
@@ -90,7 +91,10 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Countdown:
-    """Something that is due so long after a moment: a timer port by its place, or a timeout."""
+    """A timer port or a timeout that is due `after` microseconds from the moment `since`.
+
+    `what` is `port` and its place among the timer ports, or `timeout` and its state.
+    """
 
     what: tuple[str, int]
     since: int
@@ -99,7 +103,7 @@ class Countdown:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """The configuration after a moment, with the outputs of the moment."""
+    """The configuration after a moment; whether it puts out; the branches and cases that ran."""
 
     config: Configuration
     puts_out: bool = False
@@ -108,9 +112,9 @@ class Successor:
 
 
 class Behaviour:
-    """The steps of one correlation, `without` some of its ports if that is asked.
+    """The steps of one correlation, which does not read the ports in `without`.
 
-    Raises `UndecidableError` for what cannot be followed exactly.
+    Raises `UndecidableError` for a correlation whose steps cannot be followed exactly.
     """
 
     def __init__(self, correlation: Correlation, without: frozenset[str] = frozenset()) -> None:
@@ -128,7 +132,7 @@ class Behaviour:
         self.filter: FilterSteps | None = None
         self.ecl: Stepper | None = None
         self.machine: Machine | None = None
-        """None where changes of labels are foreseen, which takes many machines."""
+        """None for `ForeseenSteps`, which have many machines."""
         if isinstance(correlation, FilterCorrelation):
             self.filter = _filter_steps(correlation)
             if isinstance(self.filter, MachineSteps):
@@ -161,14 +165,14 @@ class Behaviour:
                 self._cases_asking_nothing.append(number)
             for label in labels or ():
                 self._cases_asking.setdefault(label, []).append(number)
-        # In ECL, a state that enables nothing makes no difference: what has completed for good.
+        # In ECL, a state that enables nothing (success at the top) makes no difference.
         self.enabling: frozenset[State] | None = None
         if self.ecl is not None:
             sets = (each for t in transitions for each in t.enabling)
             self.enabling = frozenset[State]().union(*sets)
 
     def cases_for(self, active: frozenset[str]) -> Iterable[int]:
-        """The numbers of the cases that may run where these labels are active."""
+        """The numbers of the cases that may run at a trigger with these active labels."""
         if len(self._cases_waiting) < FEW_CASES:
             return range(len(self._cases_waiting))
         found = set(self._cases_asking_nothing)
@@ -194,7 +198,7 @@ class Behaviour:
         return self.machine
 
     def atoms(self, ports: frozenset[str], truth: Mapping[Expression, bool]) -> frozenset[int]:
-        """What an event that matches these ports is to the machine, if so the predicates hold."""
+        """The atoms of an event that matches these ports, by the truth of each predicate."""
         satisfied = {self._port_atoms[name] for name in ports if name in self._port_atoms}
         for number, atom in self._other_atoms:
             if isinstance(atom, AnyAtom) or truth[atom.predicate]:
@@ -203,7 +207,7 @@ class Behaviour:
 
     @property
     def predicates(self) -> list[Expression]:
-        """The predicates that the expression itself asks of what it reads."""
+        """The predicates in the expression itself, without those after `where`."""
         return [a.predicate for a in self.kinds if isinstance(a, PredicateAtom)]
 
     @property
@@ -229,11 +233,11 @@ class Behaviour:
         return known
 
     def forget(self) -> None:
-        """Steps that were taken are taken anew: for a copy in which something was changed."""
+        """Drop the cache of steps, for a copy in which something was changed."""
         self._known = {}
 
     def clocks(self, config: Configuration) -> list[Countdown]:
-        """What is due in time if nothing happens before."""
+        """The timers and timeouts that run in a configuration."""
         ports = [
             Countdown(("port", place), since, self.timers[place].period.microseconds)
             for place, since in enumerate(config.timers)
@@ -244,12 +248,12 @@ class Behaviour:
         ]
 
     def fire(self, config: Configuration, due: Iterable[Countdown], now: int) -> Successor:
-        """Let all that is due at one time fire: timer ports in their order, then the timeouts."""
+        """Fire all timers that are due at one time: timer ports in their order, then timeouts."""
         step = _Step(self, config, now)
         timeouts = {clock.what[1] for clock in due if clock.what[0] == "timeout"}
         for clock in due:
             kind, place = clock.what
-            # What fired before it may have put a deadline off.
+            # A timer port that fired before may have put a deadline off.
             if kind == "port" and step.timers and step.timers[place] == clock.since:
                 step.timers[place] = now
                 step.read(self._timer_atoms[place])
@@ -258,7 +262,7 @@ class Behaviour:
 
 
 class _Step:
-    """The step of a correlation through one moment, under way."""
+    """One step of a correlation while it is taken."""
 
     def __init__(self, behaviour: Behaviour, config: Configuration, now: int) -> None:
         self._of = behaviour
@@ -366,8 +370,11 @@ class _Step:
 
 
 def _one_is_active(x: LabelExpression) -> frozenset[str] | None:
-    """Labels of which one is active wherever a case runs, whatever is aborted; None if there need
-    be none. An aborted label is left out of `&`, so that one of its parts alone may decide it."""
+    """Labels of which at least one is active whenever a case runs, whichever labels are aborted.
+
+    None if a case may run without an active label. An aborted label is left out of `&`, so that one
+    of its parts alone may decide.
+    """
     match x:
         case LabelName(name):
             return frozenset({name})
@@ -380,7 +387,7 @@ def _one_is_active(x: LabelExpression) -> frozenset[str] | None:
 
 
 def _filter_steps(correlation: FilterCorrelation) -> FilterSteps:
-    # Which of its events a port stands for changes what is put out, and never whether.
+    # Which event is bound to a port changes the content of outputs, never whether there is one.
     plain = replace(correlation, clauses=replace(correlation.clauses, bind=None))
     if left_label_aborted(plain) is not None:
         try:

@@ -1,14 +1,14 @@
-"""Two correlations side by side: which sequences make one put something out, and not the other.
+"""The comparison of two correlations: sequences at whose end only one of them puts something out.
 
-In come two correlations of one library; out comes their relation and a shortest witness for each
-way in which they differ. They are compared by the finite sequences of moments (events, and times
-that the clock reaches) at whose last moment they put something out; what they put out is left
-aside. Each event is read by both, by each on the ports that it matches there: ports with the same
-declaration always agree, and a port that only one of them has is read by that one alone. With the
-same `by`, both run under one key; with keys that differ, each under one of its own.
+In come two correlations of one library; out come their relation and a shortest witness for each
+side. They are compared by the finite sequences of moments (events, and times that the clock
+reaches) at whose last moment they put something out; the content of outputs is left aside. Both
+read each event, each on those of its ports that the event matches: ports with equal declarations
+match the same events, and a port that only one of the two has is read by that one alone. With the
+same `by`, both run under one key; with other keys, each runs under a key of its own.
 
-Rules that differ only in how they are written need no search (`normal_form`). What cannot be told
-exactly is `undecided`, with the reason: a wrong word is never said.
+Rules that differ only in how they are written need no search (`normal_form`). A relation that
+cannot be found exactly is `undecided`, with the reason.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from ensue.machine.analyses.events.alphabet import Alphabet, Symbol, alphabets, 
 from ensue.machine.analyses.normal_form import normal_form
 from ensue.machine.analyses.search.exploration import Edge, Exploration
 from ensue.machine.analyses.search.guided import GuidedSearch
-from ensue.machine.analyses.witness import Witness, has_times, way_to, witness_of
+from ensue.machine.analyses.witness import Witness, has_times, path_to, witness_of
 
 COMPARISON_WORK = 4_000_000
-"""How many transitions may be looked at before a comparison is given up."""
+"""The budget of a comparison, in transitions that are tested."""
 
 TIMELESS_WAYS = 20
-"""After how many ways without possible times a search by order is left for one by times."""
+"""After so many paths that no times allow, the search by order gives way to one by times."""
 
 Relation = Literal["equivalent", "contained", "contains", "different", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleComparison:
-    """`relation` says how the first stands to the second.
+    """The relation of a first rule to a second.
 
-    `only_first` is a shortest sequence at whose end only the first puts something out, if there is
-    one; `only_second` the same for the second. `reason` says why an answer is undecided; `notes`
-    say what was left aside.
+    `only_first` is a shortest sequence at whose end only the first rule puts something out, if
+    there is one; `only_second` is that of the second rule. `reason` says why a relation is
+    undecided, `notes` what was left aside.
     """
 
     relation: Relation
@@ -72,7 +72,7 @@ def compare(
     work: int = COMPARISON_WORK,
     seconds: float | None = ANALYSIS_SECONDS,
 ) -> RuleComparison:
-    """How the first correlation stands to the second; undecided past `work` or `seconds`."""
+    """The relation of two correlations; undecided past `work` transitions or `seconds`."""
     notes = tuple(_notes(first, second))
     try:
         with deadline(seconds):
@@ -90,7 +90,7 @@ def compare(
 
 @dataclass
 class Differences:
-    """Witnesses of outputs that only one of two rules has, and the differences proven absent."""
+    """Witnesses of outputs that only one rule has, by its number, and differences proven absent."""
 
     seen: dict[int, Witness] = field(default_factory=dict)
     absent: set[int] = field(default_factory=set)
@@ -104,7 +104,7 @@ class Differences:
 def compare_behaviours(
     behaviours: Sequence[Behaviour], types: TypeSystem, work: int, *, stop_at_one: bool = False
 ) -> Differences:
-    """Look for both differences, under every kind of key."""
+    """Search for the differences of both sides, under every kind of key."""
     whole = Differences(absent={0, 1})
     for alphabet in alphabets(behaviours, types):
         part = _differences(behaviours, alphabet, work, stop_at_one=stop_at_one)
@@ -126,7 +126,7 @@ def _differences(
     found = _search(behaviours, alphabet.symbols, work, stop_at_one=stop_at_one)
     if alphabet.is_exact:
         return found
-    # What was not seen among events that exist is absent only if it is among all that may.
+    # A difference that was not seen over `symbols` is absent only if it is so over `possible`.
     missing = {which for which in (0, 1) if which not in found.seen}
     found.absent = set()
     if missing and not (stop_at_one and found.seen):
@@ -142,7 +142,7 @@ def _differences(
 def _search(
     behaviours: Sequence[Behaviour], symbols: Sequence[Symbol], work: int, *, stop_at_one: bool
 ) -> Differences:
-    """By the order of moments first; by their times for what that leaves open."""
+    """Search by the order of moments first, and by their times for the sides left open."""
     found = Differences()
     search = GuidedSearch(behaviours, symbols, work)
     timeless: Counter[int] = Counter()
@@ -157,7 +157,7 @@ def _search(
             continue
         search.settle(which)
         if timeless[which]:
-            # One of the ways before it leads to where another way, with times, might lead too.
+            # This path may be too long: a shorter one may share a node with a path without times.
             witness = _certain(behaviours, edge, found)
             if witness is not None:
                 longer[which] = witness
@@ -188,7 +188,7 @@ def search_by_times(
     sides: set[int],
     found: Differences,
 ) -> None:
-    """Settle sides with all that can be known of times, as far as the budget goes."""
+    """Settle sides by a search with all that is known of times, within the budget."""
     edges: dict[int, Edge] = {}
     exploration = Exploration(behaviours, symbols, work)
     for edge in exploration.edges():
@@ -211,7 +211,7 @@ def search_by_times(
 
 def _certain(behaviours: Sequence[Behaviour], edge: Edge, found: Differences) -> Witness | None:
     """The witness of an edge, if its events exist and predicates leave no doubt."""
-    if not all(step.symbol is None or step.symbol.event for step in way_to(edge)):
+    if not all(step.symbol is None or step.symbol.event for step in path_to(edge)):
         return None
     witness = real_witness(behaviours, edge)
     if witness is None:
@@ -231,10 +231,13 @@ def counted_moments(count: int) -> str:
 
 
 def real_witness(behaviours: Sequence[Behaviour], edge: Edge) -> Witness | None:
-    """The witness of an edge, if it is certain: it has times, and predicates that ask for the time
-    or the id say of its events what they said of those that stood for them."""
+    """The witness of an edge, if it is certain; None otherwise.
+
+    It is certain if times for it exist, and if predicates over `time` and `id` come out for its
+    events as they did for the events of the symbols.
+    """
     predicates = {each for b in behaviours for each in b.predicates_and_wheres}
-    symbols = [step.symbol for step in way_to(edge) if step.symbol is not None]
+    symbols = [step.symbol for step in path_to(edge) if step.symbol is not None]
     witness = witness_of(edge)
     if witness is None:
         return None

@@ -1,12 +1,12 @@
-"""The time by which analyses have to end, and why one can end without an answer.
+"""The deadline of an analysis, and the errors of an analysis without an answer.
 
-Budgets of work bound what is foreseen; a deadline bounds all the rest: a rule with thousands of
-ports, terms or labels, on a machine of any speed. `deadline` says how long what is inside it may
-take, `poll` is asked wherever an analysis goes round, and raises once the time has passed. Who
-started the analysis turns that into an answer that is undecided and says so.
+Budgets of work bound the searches; a deadline bounds everything else: a rule with thousands of
+ports, terms or labels, on a computer of any speed. The context manager `deadline` sets the time,
+and every loop of an analysis calls `poll`, which raises an error once the time has passed. The
+caller of the analysis turns that error into an undecided answer.
 
-A deadline holds for the thread that set it. It is no argument of every search and step, because
-each of them would only hand it on.
+A deadline holds for the thread that set it. It is no argument of searches and steps, because each
+of them would only pass it on.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from time import monotonic
 
 ANALYSIS_SECONDS = 60.0
-"""How long one analysis may take that was asked for by name."""
+"""The time for one analysis that a user asked for."""
 
 CHECK_SECONDS = 5.0
-"""How long all analyses of `check` may take together."""
+"""The time for all analyses of `check` together."""
 
 
 class UndecidableError(Exception):
@@ -43,7 +43,7 @@ _current: ContextVar[_Deadline | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
-    """Analyses inside of it end within so many seconds; None sets no further deadline."""
+    """Sets the deadline of the analyses inside; None leaves the present one."""
     outer = _current.get()
     inner = outer
     if seconds is not None:
@@ -64,6 +64,6 @@ def poll() -> None:
 
 
 def seconds_left() -> float | None:
-    """How much time there is until the deadline; None if there is none."""
+    """The time until the deadline; None without a deadline."""
     current = _current.get()
     return None if current is None else max(0.0, current.end - monotonic())

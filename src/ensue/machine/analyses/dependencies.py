@@ -1,8 +1,9 @@
-"""What an output depends on: inside a correlation its ports, in a library other correlations.
+"""Dependencies of outputs: on the ports of a correlation, and on other correlations of a library.
 
-A port matters if the correlation would put out at other moments were none of its events ever read:
-the correlation is compared with itself without that port, and a sequence that tells them apart is
-the proof. Beside *when*, a port can matter for *what* is put out: that is read off the statements.
+A port decides *when* there is an output if the correlation, without the events of this port, would
+put out at other moments: the correlation is compared with itself without the port, and a sequence
+that tells them apart is the proof. Whether a port fills in *what* is put out follows from the
+statements.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, 
 from ensue.machine.analyses.witness import Witness
 
 DEPENDENCY_WORK = 2_000_000
-"""How many transitions may be looked at for one port."""
+"""The budget for one port, in transitions that are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """How a port matters. `decides_when` is None where that is unknown; its witness is a sequence
-    at whose end the outputs with the port and without it differ."""
+    """What a port decides. `decides_when` is None where that is unknown.
+
+    The witness is a sequence at whose end there is an output only with the port, or only without.
+    """
 
     port: str
     decides_when: bool | None
@@ -45,9 +48,9 @@ def dependencies(
     work: int = DEPENDENCY_WORK,
     seconds: float | None = ANALYSIS_SECONDS,
 ) -> tuple[Dependency, ...]:
-    """How each port of a correlation matters to what it puts out, in the order of the ports.
+    """What each port of a correlation decides, in the order of the ports.
 
-    The `work` is that of one port, the `seconds` are those of all of them.
+    The `work` is for each port, the `seconds` are for all ports together.
     """
     filled_in = set(_ports_in_outputs(correlation))
     with deadline(seconds):

@@ -1,13 +1,16 @@
-"""How a filter goes on from event to event, for analyses: on its machine, or foreseeing changes.
+"""The steps of a filter for analyses: on its machine, or on one machine for each way of its labels.
 
 In come the active states and the ports that an event matches; out come the branches that trigger,
-each with its active labels and bound ports. `MachineSteps` asks the machine of a filter. A filter
-whose label is aborted to the left of a `;` has none: the change decides which *earlier* events
-count for the right side. `ForeseenSteps` follows such a filter in every way in which its labels
-may yet be changed (`label_ways`): for each label *alive* as it is now, *out*, or *fresh* (revived
-later, so nothing of it has been read so far). Each of these ways is a machine without changes; a
-change picks another one, and what it would remember is at hand. No events are kept, so there are
-finitely many situations, and a window is no trouble.
+each with its active labels and bound ports. `MachineSteps` takes the machine of a filter. A filter
+with a label that is aborted to the left of a `;` has no machine, since the abort decides which
+*earlier* events count for the right side.
+
+`ForeseenSteps` follows such a filter in every way in which its labels may yet be changed
+(`label_ways`): each label stays *alive*, will be *out*, or will be *fresh* (revived later, so that
+nothing inside it has been read so far). For each way there is a machine without changes, and all of
+these machines read every event. When a label is changed, the machine of another way counts, which
+has the right states already. No events are kept, so that the number of situations is finite, also
+with a window.
 """
 
 from __future__ import annotations
@@ -35,23 +38,23 @@ from ensue.machine.model import Atom, Fire, Machine, PortAtom
 from ensue.machine.stepping import NOW, Fired, Starts, Stepper
 
 FORESEEN_WAYS = 2187
-"""In how many ways the labels of a branch may change before it is given up: 3 for each of seven
-that change apart from each other. Labels that change together have fewer."""
+"""The most ways of the labels of a branch: 3 for each of seven labels that change independently.
+Labels that change together have fewer ways."""
 
 REMEMBERED_STEPS = 200_000
-"""How many steps of single ways are remembered."""
+"""The size of the cache of steps."""
 
 FORESEEN_STATES = 200_000
-"""How many states the machines of all these ways may have together."""
+"""The most states of the machines of all ways together."""
 
 Kind = Literal["abort", "revive"]
-Path = tuple[str, ...]
+LabelPath = tuple[str, ...]
 """The labels around a port that may change, from the outside in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Triggered:
-    """A branch that has triggered: its active labels, and the ports that stand for an event."""
+    """A branch that has triggered, with its active labels and its bound ports."""
 
     branch: int
     labels: frozenset[str]
@@ -59,7 +62,7 @@ class Triggered:
 
 
 class FilterSteps(Protocol):
-    """What a filter does to the active states of its configuration."""
+    """The steps of a filter, which change the active states of a configuration."""
 
     @property
     def atoms(self) -> tuple[Atom, ...]:
@@ -72,16 +75,16 @@ class FilterSteps(Protocol):
     def begin(self) -> Starts: ...
 
     def take(self, active: Starts, atoms: frozenset[int], now: float) -> list[Triggered]:
-        """Read an event; without atoms, see what changes of labels have completed."""
+        """Read an event; without atoms, find the branches that changes of labels have completed."""
 
     def is_aborted(self, active: Starts, label: str) -> bool: ...
 
     def switch(self, active: Starts, kind: Kind, label: str) -> None:
-        """Abort or revive a label; a label that is in that state already stays as it is."""
+        """Abort or revive a label; does nothing if the label is in that state already."""
 
 
 class MachineSteps:
-    """A filter on its machine."""
+    """The steps of a filter on its machine."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -123,12 +126,12 @@ class MachineSteps:
             active.update(dict.fromkeys(switch.target, NOW))
 
 
-# --- changes that are foreseen ------------------------------------------------------------------
+# --- a machine for each way ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Way:
-    """A branch as it reads if some labels are out for good, and others are yet to be revived.
+    """A branch whose labels in `out` will be aborted, and those in `fresh` revived later than now.
 
     States are numbered from `offset` on. `machine` is None where nothing is left of the branch.
     """
@@ -139,11 +142,11 @@ class _Way:
     machine: Machine | None
     stepper: Stepper | None
     read: tuple[tuple[str, int], ...]
-    """The ports that are read, each with its atom; not those of labels that are fresh."""
+    """The ports that are read, each with its atom, without those inside of fresh labels."""
 
 
 class ForeseenSteps:
-    """A filter in every way in which its labels may be changed."""
+    """The steps of a filter in every way in which its labels may be changed."""
 
     def __init__(self, correlation: FilterCorrelation) -> None:
         self._ports = [port.name for port in correlation.ports]
@@ -157,7 +160,7 @@ class ForeseenSteps:
             offset = max(_end(way) for way in ways)
         self._labels = [frozenset(_labels(branch)) for branch in correlation.branches]
         self._way_of: list[_Way] = []
-        """For each state, the way whose machine it is of."""
+        """For each state, the way that it belongs to."""
         for way in (way for branch in self._branches for way in branch.values()):
             self._way_of += [way] * (_end(way) - way.offset)
         self._steps: dict[tuple[Hashable, ...], Starts] = {}
@@ -168,7 +171,7 @@ class ForeseenSteps:
 
     @property
     def size(self) -> int:
-        # Ways that leave out the same have one machine, and mostly the same behind them.
+        # Ways with equal `out` share a machine, and mostly their states and steps.
         ways = [way for branch in self._branches for way in branch.values()]
         machines = {id(way.machine): way.machine for way in ways}.values()
         return len(ways) + sum(len(each.transitions) for each in machines if each is not None)
@@ -193,7 +196,7 @@ class ForeseenSteps:
         return found
 
     def _read(self, active: Starts, names: frozenset[str], now: float) -> None:
-        """Let every way that may yet be gone read an event."""
+        """Let every way that is still possible read an event."""
         apart: dict[int, Starts] = {}
         for state, start in active.items():
             if state >= 0:
@@ -238,10 +241,10 @@ class ForeseenSteps:
                 source = branch.get((way.out, way.fresh | {label}))
                 is_next = not (aborted - way.out - way.fresh) & self._labels[number]
                 if kind == "revive" and is_next and source is not None:
-                    # What was read before now counts for nothing inside of it.
+                    # Nothing inside of the label has been read up to now.
                     _copy(source, way, active)
                 else:
-                    # An aborted label comes back only as a fresh one.
+                    # This way is not possible now: an aborted label only comes back fresh.
                     _clear(way, active)
 
     def _aborted(self, active: Starts) -> frozenset[str]:
@@ -253,7 +256,7 @@ class ForeseenSteps:
         number: int,
         branch: dict[tuple[frozenset[str], frozenset[str]], _Way],
     ) -> Iterator[_Way]:
-        """The ways that may yet be gone: labels that are aborted now are out or come back fresh."""
+        """The ways that are still possible: in them, labels aborted now are out or fresh."""
         aborted = self._aborted(active) & self._labels[number]
         return (way for way in branch.values() if aborted <= way.out | way.fresh)
 
@@ -294,9 +297,9 @@ def _labels(branch: Filter) -> Iterator[str]:
 
 
 def _left_of(
-    x: Filter, out: frozenset[str], changing: frozenset[str], path: Path = ()
+    x: Filter, out: frozenset[str], changing: frozenset[str], path: LabelPath = ()
 ) -> Filter | None:
-    """The expression less what is out; each port is named with the changing labels around it."""
+    """The expression without labels in `out`; ports are named with the changing labels around."""
     match x:
         case PortRef(name):
             return PortRef(_named(name, path))
@@ -317,12 +320,12 @@ def _left_of(
             return type(x)(alive) if len(alive) > 1 else next(iter(alive), None)
 
 
-def _named(port: str, path: Path) -> str:
+def _named(port: str, path: LabelPath) -> str:
     return "/".join([port, *path])
 
 
 def _machine(correlation: FilterCorrelation, x: Filter) -> Machine:
-    """The machine of one branch without changes, which never fires by itself."""
+    """The machine of one branch without changes of labels, and without its firing transition."""
     machine = machine_of_filter(replace(correlation, branches=(x,), initially=(), cases=()))
     kept = tuple(t for t in machine.transitions if not isinstance(t.effect, Fire))
     return replace(machine, transitions=kept)
@@ -376,6 +379,3 @@ def _triggered(way: _Way, number: int, active: Starts) -> Triggered | None:
             port.split("/")[0] for _, port, state in branch.places if way.offset + state in active
         ),
     )
-
-
-__all__ = ["FilterSteps", "ForeseenSteps", "MachineSteps", "TooManyWaysError", "Triggered"]

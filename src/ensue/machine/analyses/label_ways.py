@@ -1,10 +1,10 @@
-"""In which ways the labels of a filter may yet be changed.
+"""The ways in which the labels of a filter may yet be changed, up to a later trigger.
 
-In comes a correlation and some of its labels; out come *ways*: which of the labels will be out, and
-which will be fresh (revived later than now), when it counts; the others stay alive as they are. A
-case changes its labels one after the other with nothing read in between, so labels that are changed
-together have few ways between them: six that are toggled by one case have 8, not 3^6. When a case
-runs is left open, so there may be ways here that never come to pass.
+In come a correlation and some of its labels; out come *ways*: the labels that will be out then, and
+the labels that will be fresh (revived later than now); all others stay alive. A case changes its
+labels one after the other and nothing is read in between, so that labels which are changed together
+have few ways: six labels that one case toggles have 8, not 3^6. It is left open when a case runs,
+so that some ways may never happen.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from ensue.machine.analyses.deadline import poll
 ALIVE, OUT, FRESH = range(3)
 
 Status = tuple[int, ...]
-"""For each label, what becomes of it."""
+"""For each label `ALIVE`, `OUT` or `FRESH`."""
 
 Steps = tuple[tuple[str, int], ...]
-"""What a list of statements changes, one label after the other: the kind, and the label's place."""
+"""The changes of a list of statements, in order: the kind, and the place of the label."""
 
 Way = tuple[frozenset[str], frozenset[str]]
 """The labels that are out, and the labels that are fresh."""
 
 
 class TooManyWaysError(Exception):
-    """More ways in which labels may change than can be followed; the message counts them."""
+    """Labels may change in more ways than can be followed; the message counts them."""
 
 
 def label_ways(correlation: FilterCorrelation, labels: Sequence[str], limit: int) -> list[Way]:
-    """All ways of these labels, from the beginning on and between any two changes."""
+    """All ways of these labels, seen from the start and from between any two changes."""
     lists = [_steps(correlation.initially, labels)]
     lists += dict.fromkeys(_steps(case.statements, labels) for case in correlation.cases)
     lists = [lists[0], *(each for each in lists[1:] if each)]
@@ -56,10 +56,10 @@ def _steps(statements: Iterable[Statement], labels: Sequence[str]) -> Steps:
 
 
 def _beginnings(lists: Sequence[Steps], labels: Sequence[str], limit: int) -> list[Status]:
-    """What becomes of the labels if only the list that is being run is run to its end.
+    """The status of labels at the end of the list of statements that runs, and none after it.
 
-    Seen from every situation that there may be, also in the middle of a list: there the labels that
-    are aborted are out, and the others alive.
+    Seen from every situation, also from the middle of a list: there aborted labels are out, and the
+    others are alive.
     """
     first, *others = lists
     start = (ALIVE,) * len(labels)
@@ -78,7 +78,7 @@ def _beginnings(lists: Sequence[Steps], labels: Sequence[str], limit: int) -> li
 
 
 def _run_through(steps: Steps, status: Status, found: dict[Status, None]) -> Status:
-    """Go through a list, and note at each of its steps how it will end as seen from there."""
+    """Run a list of changes, and add the status at its end as seen from each of its steps."""
     found[status] = None
     for number, step in enumerate(steps):
         poll()

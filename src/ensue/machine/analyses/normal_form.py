@@ -1,11 +1,11 @@
-"""A form in which rules that differ only in how they are written are equal.
+"""A normal form of rules: equal for rules that differ only in how they are written.
 
-`+` and `|` (and ECL's groups other than `sequential`) do not care about the order of their parts,
-chains inside chains are one chain, `x{n}` is n times `x`, and `repeat { notify { x } }` over ports,
+The order of parts does not matter in `+`, `|` and ECL's groups other than `sequential`; chains
+inside chains are one chain; `x{n}` is n times `x`; and `repeat { notify { x } }` over ports,
 `accumulate`, `select` and `sequential` is the filter of the same shape that always puts out. In
-such a filter, which has no labels, a part that another one makes needless is left out. Two rules of
-one form put out at the same moments, however many situations they have; rules of different forms
-may do so too, and then a search has to tell.
+such a filter, which has no labels, redundant parts are left out. Two rules with equal forms put out
+at the same moments, however many situations they have. Rules with different forms may do so as
+well: that takes a search.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Form = Hashable
 JOINS = {"accumulate": "+", "select": "|", "sequential": ";"}
 
 LARGE_FORM = 1_000
-"""From how many ports on no needless part is looked for."""
+"""From so many ports on, redundant parts are not looked for."""
 
 
 def normal_form(correlation: Correlation) -> Form:
@@ -53,7 +53,7 @@ def normal_form(correlation: Correlation) -> Form:
             return ports, frozenset({_without_needless(as_filter)}), None, "always"
         return ports, _ecl(correlation.body)
     if relates_events(correlation):
-        # What is needless for a match may not be so for what `having` asks of it.
+        # A part that is redundant for matches may still count for `having`.
         whole = correlation.branches, correlation.clauses, correlation.initially, correlation.cases
         return ports, whole
     branches = tuple(_filter(branch) for branch in correlation.branches)
@@ -93,7 +93,7 @@ def _times(form: Form, count: int) -> Form:
 
 
 def _joined(sign: str, forms: list[Form]) -> Form:
-    """One chain for chains in chains; where order does not matter, each part once and sorted."""
+    """One form for nested ones of a sign; for `+` and `|`, each part once and sorted."""
     parts: list[Form] = []
     for form in forms:
         inner = form if isinstance(form, tuple) and form[0] == sign else None
@@ -104,9 +104,9 @@ def _joined(sign: str, forms: list[Form]) -> Form:
 
 
 def _without_needless(form: Form) -> Form:
-    """The form less what another part of a `|` or `+` makes needless.
+    """The form without redundant parts of `|` and `+`.
 
-    What matches y matches x, if y implies x, and from no earlier start: so `x | y` is x, and
+    If y implies x, every match of y is a match of x with no earlier start: so `x | y` is x, and
     `x + y` is y, within a window too.
     """
     return _needed(form, _Implications()) if _size(form) < LARGE_FORM else form
@@ -126,7 +126,7 @@ def _needed(form: Form, implications: _Implications) -> Form:
 
     kept: list[Form] = []
     for part in inner[1:]:
-        # One of two that imply each other stays: the first.
+        # Of two parts that imply each other the first stays.
         if not any(is_needless(part, other) for other in kept):
             kept = [other for other in kept if not is_needless(other, part)]
             kept.append(part)
@@ -134,16 +134,16 @@ def _needed(form: Form, implications: _Implications) -> Form:
 
 
 class _Implications:
-    """Which forms imply which others, each pair looked at once."""
+    """Implications between forms, with a cache of pairs."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[int, int], tuple[Form, Form, bool]] = {}
 
     def hold(self, y: Form, x: Form) -> bool:
-        """Whether all that matches y certainly matches x."""
+        """Whether every match of y is certainly a match of x."""
         pair = (id(y), id(x))
         if pair not in self._known:
-            # Both are kept with the answer, so that no other form gets their identities.
+            # Both forms are kept with the answer, so that no other form gets their `id`.
             self._known[pair] = (y, x, self._look(y, x))
         return self._known[pair][2]
 
@@ -163,7 +163,7 @@ class _Implications:
         return x_sign == y_sign == ";" and self._leads_through(y_parts, x_parts)
 
     def _leads_through(self, chain: list[Form], wanted: list[Form]) -> bool:
-        """Whether a chain has, in their order, a part for each that is wanted."""
+        """Whether a chain has, in order, a part that implies each of the wanted parts."""
         left = list(reversed(wanted))
         for part in chain:
             if left and self.hold(part, left[-1]):
@@ -176,7 +176,7 @@ def _size(form: Form) -> int:
 
 
 def _repeated(x: Ecl) -> Form | None:
-    """The filter that `repeat { notify { x } }` is, if x has only what filters have."""
+    """The form of `repeat { notify { x } }` as a filter, if x has only operators of filters."""
     match x:
         case Round("repeat", Push(_, body), None):
             return _as_filter(body)

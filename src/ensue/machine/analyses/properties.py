@@ -1,9 +1,9 @@
-"""What one correlation can do at all: put out, put out always, get stuck; and its dead parts.
+"""Properties of one correlation: can it put out, does it always, can it get stuck; its dead parts.
 
 In comes a correlation; out come answers, each yes, no or unknown, with a shortest witness where
 something can happen. What *can* happen is shown by events that exist; what *never* happens is
-proven over all that may (`alphabet`). A situation is stuck if nothing that comes later, no event
-and no time, makes the correlation put anything out again.
+proven over all events that may exist (`events.alphabet`). A situation is stuck if no later event
+and no passing of time makes the correlation put anything out again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, 
 from ensue.machine.analyses.events.alphabet import Alphabet, Symbol, alphabets
 from ensue.machine.analyses.search.exploration import Edge, Exploration, SearchNode
 from ensue.machine.analyses.search.guided import GuidedSearch, OrderedNode
-from ensue.machine.analyses.witness import Witness, way_to
+from ensue.machine.analyses.witness import Witness, path_to
 
 PROPERTIES_WORK = 5_000_000
-"""How many transitions may be looked at before properties are given up."""
+"""The budget for the properties of a correlation, in transitions that are tested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Yes, no, or (`holds` is None) unknown for a reason."""
+    """Yes, no, or unknown (`holds` is None) with the reason."""
 
     holds: bool | None
     witness: Witness | None = None
@@ -41,11 +41,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Properties:
-    """`always_puts_out` has a witness where it is not so: an event that is read in vain.
+    """The answers for one correlation.
 
-    `stuck` has the shortest way to a stuck situation; `stuck_silently` one on which nothing was put
-    out, if there is. `keeps_on` says that there is no bound on how often it puts out. The dead
-    parts are None where they are unknown.
+    The witness of `always_puts_out` is an event that is read without an output. `stuck` has the
+    shortest path to a stuck situation, `stuck_silently` a shortest one without outputs, if there is
+    one. `keeps_on` says that there is no bound on the number of outputs. Dead parts are None where
+    they are unknown.
     """
 
     can_put_out: Answer
@@ -64,7 +65,7 @@ def properties(
     work: int = PROPERTIES_WORK,
     seconds: float | None = ANALYSIS_SECONDS,
 ) -> Properties:
-    """What a correlation can do. Past `work` transitions or `seconds`, answers are unknown."""
+    """The properties of a correlation; unknown past `work` transitions or `seconds`."""
     try:
         with deadline(seconds):
             return certain_properties(correlation, types, work)
@@ -74,17 +75,17 @@ def properties(
 
 
 def certain_properties(correlation: Correlation, types: TypeSystem, work: int) -> Properties:
-    """As `properties`; raises `UndecidableError` where nothing at all is known."""
+    """As `properties`; raises `UndecidableError` where no property is known."""
     behaviour = Behaviour(correlation)
     seen = [_Seen(behaviour, alphabet, work) for alphabet in alphabets([behaviour], types)]
     return _Conclusions(behaviour, seen).properties()
 
 
 class _Seen:
-    """All edges under one kind of key: those of events that exist, and of all that may.
+    """All edges under one kind of key: over events that exist, and over all that may exist.
 
-    Where there are more sets of times than the budget allows, the order of moments is gone by
-    (`guided`): then `by_order` is true, and there may be edges here that no times allow.
+    Where the budget is too small for a search with times, the search goes by the order of moments
+    (`guided`): then `by_order` is true, and there may be edges that no times allow.
     """
 
     def __init__(self, behaviour: Behaviour, alphabet: Alphabet, work: int) -> None:
@@ -115,14 +116,14 @@ class _Seen:
         return (each for edge in self.possible for each in edge.outcomes if each is not None)
 
     def live(self) -> set[SearchNode]:
-        """The situations after which something can still be put out."""
+        """The situations from which an output can be reached."""
         ways = [(edge.source, edge.to) for edge in self.possible]
         return _leading_to(
             (edge.source for edge in self.possible if edge.puts_out[0]), [*ways, *self.passing]
         )
 
     def live_at_once(self) -> set[SearchNode]:
-        """The situations after which events alone, with no time between them, lead to an output.
+        """The situations from which events alone, with no time between them, lead to an output.
 
         Such events can always come, whatever is known of times.
         """
@@ -133,7 +134,7 @@ class _Seen:
         )
 
     def at_once(self) -> list[Edge]:
-        """The edges of events before which no time need pass."""
+        """The edges of events that can come without any time passing."""
         return [
             edge
             for edge in self.real
@@ -146,7 +147,7 @@ class _Seen:
 
 
 def _waits(edge: Edge) -> bool:
-    """Whether something must have left its window before the moment."""
+    """Whether time must pass before the edge, since a start must have left its window."""
     return any(j == edge.source.depth and bound < 0 for _, j, bound in edge.constraints)
 
 
@@ -173,6 +174,8 @@ def _leading_to(
 
 
 class _Conclusions:
+    """The answers that follow from what was seen under each kind of key."""
+
     def __init__(self, behaviour: Behaviour, seen: list[_Seen]) -> None:
         self._behaviour = behaviour
         self._seen = seen
@@ -229,11 +232,11 @@ class _Conclusions:
                 for edge in each.possible
                 if edge.to not in live
                 and edge.to.came is edge
-                and all(step.symbol is None or step.symbol.event for step in way_to(edge))
+                and all(step.symbol is None or step.symbol.event for step in path_to(edge))
             ]
             if each.first not in live and not each.possible:
                 return Answer(None, reason="nothing can come"), None
-        silent = [e for e in stuck if not any(step.puts_out[0] for step in way_to(e))]
+        silent = [e for e in stuck if not any(step.puts_out[0] for step in path_to(e))]
         witness = self._shortest(stuck)
         if witness is not None:
             return Answer(True, witness), self._shortest(silent)
@@ -242,7 +245,7 @@ class _Conclusions:
         is_plain = not self._behaviour.has_clocks and not any(s.by_order for s in self._seen)
         if is_plain or all(s.nodes() <= s.live_at_once() for s in self._seen):
             return Answer(False), None
-        # A situation holds many times, and from some of them there might be no way on.
+        # A situation stands for many times, and some of them might not lead on.
         return Answer(None, reason="where times decide, only what is found is certain"), None
 
     def _keeps_on(self) -> bool | None:
@@ -286,7 +289,7 @@ class _Conclusions:
 
 
 def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[SearchNode, SearchNode]]) -> bool:
-    """Whether something is put out on a circle: then it can be put out any number of times."""
+    """Whether an edge with an output lies on a cycle: then there can be any number of outputs."""
     after: dict[SearchNode, list[SearchNode]] = {}
     before: dict[SearchNode, list[SearchNode]] = {}
     for source, to in [*((edge.source, edge.to) for edge in edges), *passing]:
@@ -304,7 +307,7 @@ def _keeps_on(edges: Sequence[Edge], passing: Iterable[tuple[SearchNode, SearchN
 
 
 def _finished(after: dict[SearchNode, list[SearchNode]]) -> list[SearchNode]:
-    """The nodes of a graph, each after the nodes that it leads to (but for circles)."""
+    """The nodes of a graph in postorder: each after the nodes that it leads to, but for cycles."""
     seen: set[SearchNode] = set()
     finished: list[SearchNode] = []
     for root in after:

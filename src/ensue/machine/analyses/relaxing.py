@@ -1,10 +1,10 @@
-"""A rule without the clauses that relate events: it matches wherever the rule does, and more.
+"""The relaxed form of a rule: without the clauses that relate events, it matches more often.
 
 In comes a correlation with `having`, `unless`, `keep`, `bind latest` or `timeout`; out goes one
-that has none of them and puts something out at each trigger. `having` and `unless` only ever keep a
-branch from triggering, a `timeout` is one more thing to wait for, and `keep` matters only after a
-first match. So a rule whose relaxed form can never trigger can never trigger itself. Nothing else
-follows from it. A rule with a `deadline` has no relaxed form: its timer goes by its triggers.
+without them that puts something out at each trigger. `having` and `unless` only prevent triggers, a
+`timeout` is a further condition, and `keep` matters only after a first match. So a rule whose
+relaxed form can never trigger can never trigger itself; nothing else follows. A rule with a
+`deadline` has no relaxed form, since that timer depends on triggers.
 """
 
 from __future__ import annotations

@@ -4,14 +4,14 @@ In come a checked library and its source; out come diagnostics for what is proba
 rule that can never put anything out, or does so at every event it reads; one that can get stuck;
 labels that are never active and cases that never run; two rules that mean the same.
 
-Only what is certain is said. Each rule has a budget of work, so that checking stays quick; what is
-past it is not mentioned, for nothing is known to be wrong with it. All of them together have a
-deadline, of which each may use up half of what is left, so that a large rule takes no time from the
-small ones; where a rule has not ended by then, a warning says so.
+Only certain findings are reported. Each rule has a budget of work, so that checking stays quick; a
+rule past its budget is not mentioned, since nothing is known to be wrong with it. All rules
+together have a deadline, and each may use half of the time that is left, so that a large rule
+leaves time for the small ones. A warning names the rules whose analysis has not ended in time.
 
-A rule that is over after it has put out as often as it can is not stuck: it has done what it says.
-It is worth a warning if a rule that could go on for ever can end up where it never puts out again,
-or a filter can do so before it has put out anything.
+A rule that is over after its last possible output is not stuck: it has done what it says. A warning
+is due if a rule that could put out for ever can get stuck, or if a filter can get stuck before its
+first output.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ from ensue.machine.analyses.relaxing import relaxed
 from ensue.machine.analyses.witness import Witness
 
 WARNING_WORK = 60_000
-"""How many transitions may be looked at for one rule or one pair of rules."""
+"""The budget for one rule or one pair of rules, in transitions that are tested."""
 
 WARNING_RULES = 300
-"""How many rules of a library are looked at."""
+"""The most rules of a library that are analysed."""
 
 WARNING_PAIRS = 300
-"""How many pairs of rules are compared."""
+"""The most pairs of rules that are compared."""
 
 EVENTS_SHOWN = 6
 
@@ -106,7 +106,7 @@ def analysis_warnings(
 
 
 def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: Diagnostics) -> bool:
-    """Warn of conditions that never hold; true if the rule can put nothing out because of one."""
+    """Warn of conditions that never hold; true if the rule can never put out because of one."""
     silent = False
     for each in conditions_that_never_hold(correlation, types):
         clause = "having" if each.port is None else "where"
@@ -122,7 +122,7 @@ def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: D
 
 
 def _certain(correlation: Correlation, types: TypeSystem) -> Properties:
-    """What is certain of a rule; of one that relates events, only that it can never match."""
+    """The properties of a rule; of a rule that relates events, only whether it never matches."""
     if not relates_events(correlation):
         return certain_properties(correlation, types, WARNING_WORK)
     unknown = Answer(None, reason="what depends on several events is not followed")
@@ -135,7 +135,7 @@ def _certain(correlation: Correlation, types: TypeSystem) -> Properties:
 
 
 def _share(rules: int = 2) -> float | None:
-    """Half of the time that is left; all of it for the last of the rules."""
+    """Half of the time that is left; all of it for the last rule."""
     left = seconds_left()
     return None if left is None else left / min(2, rules)
 
@@ -195,7 +195,7 @@ def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics)
 
 
 def _waits(correlation: Correlation) -> bool:
-    """Whether a rule is written to wait for several events, and not just to send them on."""
+    """Whether a rule joins several events, and does not just send on single ones."""
     if isinstance(correlation, EclCorrelation):
         kinds = {each.kind for each in expressions_in(correlation.body) if isinstance(each, Group)}
         return bool(kinds & {"accumulate", "sequential"})
@@ -215,7 +215,7 @@ def _joins(x: Filter) -> bool:
 
 
 def _surprise(correlation: Correlation, found: Properties) -> Witness | None:
-    """The way to a stuck situation that deserves a warning."""
+    """The path to a stuck situation that deserves a warning."""
     if not found.stuck.holds:
         return None
     if found.keeps_on:
@@ -224,7 +224,7 @@ def _surprise(correlation: Correlation, found: Properties) -> Witness | None:
 
 
 def in_short(witness: Witness) -> str:
-    """A witness in a line: its events, and the clock where it is what matters."""
+    """A witness in one line: its events, and the clock where the clock decides."""
     shown = []
     for moment in witness.moments[:EVENTS_SHOWN]:
         if moment.event is None:
@@ -240,7 +240,7 @@ def _equivalent_rules(
 ) -> Iterator[tuple[Correlation, Correlation]]:
     """Pairs of rules with equal outputs at equal moments, as far as they are quickly compared.
 
-    Rules whose comparison did not end are added to the `late` ones.
+    Rules whose comparison did not end in time are added to `late`.
     """
     alike: dict[object, list[Correlation]] = {}
     for correlation in library.correlations[:WARNING_RULES]:
@@ -265,7 +265,7 @@ def _equivalent_rules(
 
 
 def _outside(correlation: Correlation) -> object:
-    """What two rules that mean the same must have in common: ports, keys, and what they push."""
+    """The parts in which equivalent rules must agree: ports, keys, and statements."""
     pushed: Sequence[object] = [(each.type, each.or_below) for each in outputs_of(correlation)]
     if isinstance(correlation, FilterCorrelation):
         statements = [s for case in correlation.cases for s in case.statements]

@@ -1,8 +1,8 @@
-"""Witnesses: a way through an exploration as real events at real times.
+"""Witnesses: a path through a search as real events at real times.
 
-In comes an edge; out comes the shortest way to it, each moment with its event (or the clock) and
-what each correlation does there. The bounds that the way puts on its times are solved, preferring
-times that people like: whole seconds apart if that can be, else as close as they must be.
+In comes an edge; out comes the shortest path to it, each moment with its event (or the clock) and
+whether each correlation puts out there. The constraints on the times of the path are solved such
+that events lie whole seconds apart if possible, and else as close together as they must.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from ensue.machine.analyses.search.zones import Constraint, at_most, earliest_ti
 
 BEGINNING = microseconds_of(datetime(2024, 1, 1, tzinfo=UTC))
 GAPS = (1_000_000, 100_000, 1_000, 1, 0)
-"""How far events should lie apart, in microseconds, the best first."""
+"""Distances between events in microseconds, the preferred ones first."""
 
 
 @dataclass(frozen=True, slots=True)
 class WitnessMoment:
-    """One moment: how long after the first one it is, in microseconds, its event (None: the clock
-    reaches a time at which something is due), the ports that it matches in each correlation, and
-    which of them put something out."""
+    """A moment of a witness, `after` microseconds from the first one.
+
+    `event` is None where the clock reaches a time at which a timer is due. `ports` and `puts_out`
+    have the ports that the event matches in each correlation, and whether the correlation puts out.
+    """
 
     after: int
     event: Event | None
@@ -42,7 +44,7 @@ class WitnessMoment:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A sequence of moments, at the last of which the property shows itself."""
+    """A sequence of moments; the last one shows the property."""
 
     moments: tuple[WitnessMoment, ...]
 
@@ -59,32 +61,32 @@ class Witness:
         return len(self.moments)
 
 
-def way_to(edge: Edge) -> list[Edge]:
-    """The edges of the way, from the start to the edge itself."""
-    way = [edge]
-    while way[-1].source.came is not None:
-        way.append(way[-1].source.came)
-    return way[::-1]
+def path_to(edge: Edge) -> list[Edge]:
+    """The edges from the start to the edge itself."""
+    path = [edge]
+    while path[-1].source.came is not None:
+        path.append(path[-1].source.came)
+    return path[::-1]
 
 
 def witness_of(edge: Edge) -> Witness | None:
-    """The way to an edge and over it; None if it needs times between two microseconds.
+    """The path to an edge and over it; None if there are no times in whole microseconds.
 
-    Every symbol on it must have an event.
+    Every symbol on the path must have an event.
     """
-    way = way_to(edge)
-    times = _times(way)
-    return None if times is None else Witness(tuple(_moments(way, times)))
+    path = path_to(edge)
+    times = _times(path)
+    return None if times is None else Witness(tuple(_moments(path, times)))
 
 
 def has_times(edge: Edge) -> bool:
-    """Whether there are times for the way to an edge and over it."""
-    return _times(way_to(edge)) is not None
+    """Whether there are times for the path to an edge and over it."""
+    return _times(path_to(edge)) is not None
 
 
-def _moments(way: list[Edge], times: list[int]) -> Iterator[WitnessMoment]:
+def _moments(path: list[Edge], times: list[int]) -> Iterator[WitnessMoment]:
     number = 0
-    for step, after in zip(way, times, strict=True):
+    for step, after in zip(path, times, strict=True):
         event, ports = None, tuple(frozenset[str]() for _ in step.outcomes)
         if step.symbol is not None:
             number += 1
@@ -96,15 +98,15 @@ def _moments(way: list[Edge], times: list[int]) -> Iterator[WitnessMoment]:
         yield WitnessMoment(after, event, ports, step.puts_out)
 
 
-def _times(way: list[Edge]) -> list[int] | None:
-    bounds: list[Constraint] = [each for step in way for each in step.constraints]
+def _times(path: list[Edge]) -> list[int] | None:
+    bounds: list[Constraint] = [each for step in path for each in step.constraints]
     for gap in GAPS:
-        # The clock need not wait: it reaches a time when something is due.
+        # Only events lie apart: the moment of a timer follows from its constraints.
         apart = [
-            (n, n + 1, at_most(-gap if way[n].symbol and way[n + 1].symbol else 0))
-            for n in range(len(way) - 1)
+            (n, n + 1, at_most(-gap if path[n].symbol and path[n + 1].symbol else 0))
+            for n in range(len(path) - 1)
         ]
-        times = earliest_times(len(way), [*bounds, *apart], max(gap, 1))
+        times = earliest_times(len(path), [*bounds, *apart], max(gap, 1))
         if times is not None:
             return [time - times[0] for time in times]
     return None

@@ -1,21 +1,21 @@
-"""Counting in a machine: how many rounds are over, in as many states as the number has digits.
+"""Binary counters in a machine: the number of rounds that are over, two states for each digit.
 
-A counter to n stands in the machine as binary digits, two states each. Its steps are the ways in
-which a number grows by one: the lowest zero becomes a one, and the ones below it become zeros. So
-`x{100000}` and `repeat(100000) { x }` have some forty states, and not a hundred thousand.
+The steps of a counter are the ways in which a binary number grows by one: the lowest zero becomes a
+one, and the ones below it become zeros. So `x{100000}` and `repeat(100000) { x }` have some forty
+states, and not a hundred thousand.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensue.machine.building.growth import Growth
+from ensue.machine.building.builder import MachineBuilder
 from ensue.machine.model import State
 
 
 @dataclass(frozen=True, slots=True)
 class CounterStep:
-    """One more round: which digits must stand how, which go, and which come."""
+    """The step to the next number: states that must be active, are cleared, and are set."""
 
     enabling: tuple[frozenset[State], ...]
     clear: frozenset[State]
@@ -25,10 +25,10 @@ class CounterStep:
 class Counter:
     """Counts from 0 to `rounds - 1`, the last round. Exactly one of its transitions is enabled."""
 
-    def __init__(self, growth: Growth, name: str, rounds: int) -> None:
+    def __init__(self, builder: MachineBuilder, name: str, rounds: int) -> None:
         width = (rounds - 1).bit_length()
         digits = [
-            (growth.state(f"{name}: no {1 << place}"), growth.state(f"{name}: {1 << place}"))
+            (builder.state(f"{name}: no {1 << place}"), builder.state(f"{name}: {1 << place}"))
             for place in range(width)
         ]
         self.states = frozenset(state for digit in digits for state in digit)
@@ -36,7 +36,7 @@ class Counter:
         self.last = tuple(
             frozenset({digit[(rounds - 1) >> place & 1]}) for place, digit in enumerate(digits)
         )
-        """The enabling sets of the last round. It goes before the steps, which it shuts out."""
+        """The enabling sets of the last round. Its transition stands before those of the steps."""
         self.steps = tuple(_step(digits[: place + 1]) for place in range(width))
 
 

@@ -1,10 +1,10 @@
-"""Which places of a port another place of it covers, while a filter becomes a machine.
+"""Places of a port that are superfluous, since an earlier place of the port covers them.
 
-In come, for each state that stands before a part, the ports that are read on the way to it and the
-ports that are read from it on. Out goes whether a place would note an event that an earlier place
-of the port does not. What has to be complete before the earlier place is complete whenever this
-place reads, and was complete first: so the earlier place has every event that this one would have,
-for `bind first` and for `bind last`.
+In come, for each state that stands before a part of a filter, the ports that are read on the way to
+that state and the ports that are read from it on. Out goes whether a place would note an event that
+an earlier place of the same port does not. The part before the earlier place is complete whenever
+the later place reads, and was complete first. So the earlier place has every event that the later
+place would have, for `bind first` and for `bind last`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class Cover:
         self._read_at: dict[State, frozenset[Read]] = {origin: self.reads(branch, ())}
 
     def has(self, port: str, before: State, alive: tuple[State, ...]) -> bool:
-        """Whether a place of the port notes every event that one after `before` would."""
+        """Whether some place of the port notes every event that a place after `before` would."""
         covered = self._covered.get(before, _NONE)
         return (port, ()) in covered or (port, alive) in covered
 
     def after(self, before: State) -> frozenset[Read]:
-        """What is covered for all that comes once a part after `before` is complete."""
+        """What is covered for the parts that follow a part after `before`."""
         return self._covered.get(before, _NONE) | self._read_at.get(before, _NONE)
 
     def note(
         self, before: State, covered: frozenset[Read], part: Filter, alive: tuple[State, ...]
     ) -> None:
-        """A part that stands after `before`, by when so much is covered."""
+        """Add a part that stands after `before`, where `covered` holds already."""
         self._covered[before] = self._covered.get(before, _NONE) | covered
         self._read_at[before] = self._read_at.get(before, _NONE) | self.reads(part, alive)
 

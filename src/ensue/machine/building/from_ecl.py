@@ -1,8 +1,9 @@
-"""ECL to correlation machines, bottom-up from modules.
+"""Machines of ECL expressions, built bottom-up from modules.
 
-A module is a machine with two states that say how it ended: `success` and `failure`. Each operator
-below joins the modules of its parts; the transitions of the parts stand before its own, and its
-success before its failure. What a module has set is cleared when it has ended.
+A module is the part of a machine for one subexpression. Two of its states say how it has ended:
+`success` and `failure`. Each operator joins the modules of its parts; the transitions of the parts
+stand before its own, and success stands before failure. When a module has ended, all of its states
+are cleared.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from ensue.lang.syntax import (
     Timeout,
     Unless,
 )
+from ensue.machine.building.builder import MachineBuilder
 from ensue.machine.building.counting import Counter
-from ensue.machine.building.growth import Growth
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import (
     AnyAtom,
@@ -42,12 +43,12 @@ from ensue.machine.model import (
 )
 
 MANY_MODES = 16
-"""From how many modes on entering one is several transitions, so that a thousand stay cheap."""
+"""From so many modes on, a mode is entered by several transitions (`_enter_by_turns`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """`inside` holds every state of the module, its two ends included."""
+    """The states of one subexpression; `inside` has all of them, also `success` and `failure`."""
 
     initial: frozenset[State]
     success: State
@@ -60,14 +61,18 @@ def machine_of_ecl(
     limits: MachineLimits = DEFAULT_MACHINE_LIMITS,
     many_modes: int = MANY_MODES,
 ) -> Machine:
-    growth = Growth(limits.states)
-    top = _Modules(growth, many_modes).of(correlation.body)
-    return Machine(tuple(growth.names), top.initial, tuple(growth.transitions), tuple(growth.atoms))
+    builder = MachineBuilder(limits.states)
+    top = _Modules(builder, many_modes).of(correlation.body)
+    return Machine(
+        tuple(builder.names), top.initial, tuple(builder.transitions), tuple(builder.atoms)
+    )
 
 
 class _Modules:
-    def __init__(self, growth: Growth, many_modes: int) -> None:
-        self._growth = growth
+    """The modules of all subexpressions, built into one machine."""
+
+    def __init__(self, builder: MachineBuilder, many_modes: int) -> None:
+        self._builder = builder
         self._many_modes = many_modes
 
     def of(self, x: Ecl) -> Module:
@@ -82,7 +87,7 @@ class _Modules:
                 module = self._module(print_ecl(x))
                 (waiting,) = module.initial
                 timer = Timer(waiting, after.microseconds)
-                self._growth.add(
+                self._builder.add(
                     [module.initial], input=timer, clear=module.initial, target=[module.success]
                 )
                 return module
@@ -95,19 +100,19 @@ class _Modules:
             case Fail(body):
                 inner = self.of(body)
                 module = self._around("fail", [inner], inner.initial)
-                self._growth.add([[inner.failure]], clear=inner.inside, target=[module.success])
-                self._growth.add([[inner.success]], clear=inner.inside, target=[module.failure])
+                self._builder.add([[inner.failure]], clear=inner.inside, target=[module.success])
+                self._builder.add([[inner.success]], clear=inner.inside, target=[module.failure])
                 return module
             case Push(type_name, body):
                 inner = self.of(body)
                 module = self._around(f"push {type_name or ''}".strip(), [inner], inner.initial)
-                self._growth.add(
+                self._builder.add(
                     [[inner.success]],
                     clear=inner.inside,
                     target=[module.success],
                     effect=Emit(type_name),
                 )
-                self._growth.add([[inner.failure]], clear=inner.inside, target=[module.failure])
+                self._builder.add([[inner.failure]], clear=inner.inside, target=[module.failure])
                 return module
             case Round():
                 return self._round(x)
@@ -118,9 +123,9 @@ class _Modules:
 
     def _event(self, name: str, atom: Atom) -> Module:
         module = self._module(name)
-        self._growth.add(
+        self._builder.add(
             [module.initial],
-            input=self._growth.atom(atom),
+            input=self._builder.atom(atom),
             clear=module.initial,
             target=[module.success],
         )
@@ -128,7 +133,7 @@ class _Modules:
 
     def _module(self, name: str) -> Module:
         """A module that waits in one state."""
-        waiting = self._growth.state(f"wait {name}")
+        waiting = self._builder.state(f"wait {name}")
         return self._around(name, [], {waiting}, {waiting})
 
     def _around(
@@ -138,7 +143,7 @@ class _Modules:
         initial: Iterable[State],
         own: Iterable[State] = (),
     ) -> Module:
-        success, failure = self._growth.state(f"{name} ✓"), self._growth.state(f"{name} ✗")
+        success, failure = self._builder.state(f"{name} ✓"), self._builder.state(f"{name} ✗")
         inside = {success, failure, *own}.union(*(part.inside for part in parts))
         return Module(frozenset(initial), success, failure, frozenset(inside))
 
@@ -156,39 +161,39 @@ class _Modules:
         if kind in ends:
             inside = frozenset().union(*(part.inside for part in parts))
             success, failure = ends[kind]
-            self._growth.add(success, clear=inside, target=[module.success])
-            self._growth.add(failure, clear=inside, target=[module.failure])
+            self._builder.add(success, clear=inside, target=[module.success])
+            self._builder.add(failure, clear=inside, target=[module.failure])
         return module
 
     def _sequential(self, expressions: tuple[Ecl, ...]) -> Module:
         """The end of each part starts the next part, so that one part is active at a time."""
-        growth = self._growth
-        first, parts, ends = len(growth.transitions), [], []
+        builder = self._builder
+        first, parts, ends = len(builder.transitions), [], []
         for expression in expressions:
             parts.append(self.of(expression))
-            ends.append(len(growth.transitions))
-        inside = growth.transitions[first:]
-        del growth.transitions[first:]
+            ends.append(len(builder.transitions))
+        inside = builder.transitions[first:]
+        del builder.transitions[first:]
         module = self._around("sequential", parts, parts[0].initial)
         begin = 0
         for part, following, end in zip_longest(parts, parts[1:], ends):
-            growth.transitions += inside[begin : end - first]
+            builder.transitions += inside[begin : end - first]
             begin = end - first
             then = following.initial if following else [module.success]
-            growth.add([[part.success]], clear=part.inside, target=then)
-            growth.add([[part.failure]], clear=part.inside, target=[module.failure])
+            builder.add([[part.success]], clear=part.inside, target=then)
+            builder.add([[part.failure]], clear=part.inside, target=[module.failure])
         return module
 
     def _unless(self, body: Module, stop: Module) -> Module:
         module = self._around("do-unless", [body, stop], body.initial | stop.initial)
         inside = body.inside | stop.inside
-        self._growth.add([[body.success]], clear=inside, target=[module.success])
-        self._growth.add([[body.failure, stop.success]], clear=inside, target=[module.failure])
+        self._builder.add([[body.success]], clear=inside, target=[module.success])
+        self._builder.add([[body.failure, stop.success]], clear=inside, target=[module.failure])
         return module
 
     def _round(self, x: Round) -> Module:
         inner = self.of(x.body)
-        counter = Counter(self._growth, x.kind, x.bound or 1)
+        counter = Counter(self._builder, x.kind, x.bound or 1)
         module = self._around(x.kind, [inner], inner.initial | counter.first, counter.states)
         ends = {
             "repeat": ([], [inner.success, inner.failure]),
@@ -200,13 +205,13 @@ class _Modules:
         over = module.failure if x.kind == "persist" else module.success
         everything = inner.inside | counter.states
         if done:
-            self._growth.add([done], clear=everything, target=[end])
+            self._builder.add([done], clear=everything, target=[end])
         if x.bound is None:
-            self._growth.add([again], clear=inner.inside, target=inner.initial)
+            self._builder.add([again], clear=inner.inside, target=inner.initial)
             return module
-        self._growth.add([again, *counter.last], clear=everything, target=[over])
+        self._builder.add([again, *counter.last], clear=everything, target=[over])
         for step in counter.steps:
-            self._growth.add(
+            self._builder.add(
                 [again, *step.enabling],
                 clear=inner.inside | step.clear,
                 target=inner.initial | step.target,
@@ -215,12 +220,12 @@ class _Modules:
 
     def _modes(self, x: Modes) -> Module:
         """Guards, then the entries, then the bodies: a guard takes an event first."""
-        growth = self._growth
+        builder = self._builder
         guards = [self.of(mode.guard) for mode in x.modes]
-        entries_from = len(growth.transitions)
+        entries_from = len(builder.transitions)
         bodies = [self.of(mode.body) for mode in x.modes]
-        later = growth.transitions[entries_from:]
-        del growth.transitions[entries_from:]
+        later = builder.transitions[entries_from:]
+        del builder.transitions[entries_from:]
 
         def entered(number: int) -> frozenset[State]:
             others = [guard.initial for n, guard in enumerate(guards) if n != number]
@@ -230,29 +235,30 @@ class _Modules:
         everything = module.inside - {module.success, module.failure}
         if len(guards) < self._many_modes:
             for number, guard in enumerate(guards):
-                growth.add([[guard.success]], clear=everything, target=entered(number))
+                builder.add([[guard.success]], clear=everything, target=entered(number))
         else:
             self._enter_by_turns(guards, bodies, everything)
-        growth.transitions += later
+        builder.transitions += later
         return module
 
     def _enter_by_turns(
         self, guards: list[Module], bodies: list[Module], everything: frozenset[State]
     ) -> None:
-        """The transitions of all modes in sets that are not each as large as all modes together.
+        """Enter modes by transitions whose sets stay small, however many modes there are.
 
-        If a guard has succeeded, all is cleared and every guard armed; the first one that has then
-        enters its mode, and is disarmed. In the end it is forgotten which guards have succeeded.
+        The first transition, if some guard has succeeded, clears everything and arms every guard.
+        Then the first guard that has succeeded enters its mode and is disarmed. The last transition
+        clears the success of all guards.
         """
-        growth = self._growth
+        builder = self._builder
         succeeded = frozenset(guard.success for guard in guards)
-        entering = growth.state("enter a mode")
+        entering = builder.state("enter a mode")
         armed = frozenset({entering}).union(*(guard.initial for guard in guards))
-        growth.add([succeeded], clear=everything - succeeded, target=armed)
+        builder.add([succeeded], clear=everything - succeeded, target=armed)
         for guard, body in zip(guards, bodies, strict=True):
-            growth.add(
+            builder.add(
                 [[guard.success], [entering]],
                 clear=guard.initial | {entering},
                 target=body.initial,
             )
-        growth.add([succeeded], clear=succeeded)
+        builder.add([succeeded], clear=succeeded)

@@ -1,26 +1,27 @@
-"""Filters to correlation machines.
+"""Machines of filters.
 
-Every subexpression has a state that says *complete*. A port is completed by its event if what
-stands before it (`;`) was complete when the event came; the operators complete from their parts by
+Every subexpression has a state *complete*. A port becomes complete by its event if the part before
+it (left of `;`) was complete when the event came. Operators become complete from their parts, by
 internal transitions. Nothing is cleared on the way: a later event may complete a part again, with a
-later start or a later binding. A branch that is complete fires, and what it remembers is cleared.
-Equal subexpressions in the same surroundings are one, and so are the places of a port that another
-place of it always covers.
+later start or a later binding. A branch that is complete fires, and its states are cleared. Equal
+subexpressions in the same surroundings share their states, and a place that an earlier place of its
+port covers (`covering`) is left out.
 
-A label is judged on all that is remembered, not on its stretch: below the right side of a `;` its
-subexpression is watched a second time, from the beginning of the memory.
+A label is active if all remembered events match its subexpression, not only those of its stretch.
+Right of a `;` its subexpression is therefore built a second time, as if it stood at the beginning
+of the branch.
 
-A label that is ever aborted has two marks. While it is *alive* its ports read; while it is
-*aborted* it counts as complete for `+` and `;`, and is nothing to `|`. What is complete only
-because of it is derived anew when it is revived.
+A label that some statement aborts has two marks. While it is *alive* its ports read. While it is
+*aborted* it counts as complete for `+` and `;`, and as absent for `|`. States that were complete
+only because of the abort are derived anew when the label is revived.
 
-A long chain, and `x{n}`, would keep every part that is complete. Where there is no window and no
-label is aborted, none of them can matter again: such a chain hands a token from part to part, and
-`x{n}` counts its rounds in binary (`ensue.machine.building.counting`). Its bindings are kept beside
-it.
+A chain keeps every part that is complete, which would be much for a long chain and for `x{n}`.
+Where there is no window and no label is aborted, parts behind the latest complete one cannot matter
+again: a long chain then hands a token from part to part, and `x{n}` counts its rounds in binary
+(`counting`). Their bindings have states of their own beside the chain.
 
-One thing this form cannot say: a label aborted to the left of a `;` changes which earlier events
-count for the right side, and needs them back. `needs_memory` tells.
+A machine cannot express a label that is aborted left of a `;`: that changes which earlier events
+count for the right side, and needs those events back (`labels.needs_memory`).
 
 The module is long because all operators build one machine together, a method each.
 """
@@ -43,17 +44,14 @@ from ensue.lang.syntax import (
     Timeout,
     Times,
 )
+from ensue.machine.building.builder import MachineBuilder
 from ensue.machine.building.counting import Counter
 from ensue.machine.building.covering import Cover
-from ensue.machine.building.growth import Growth
-from ensue.machine.building.labels import left_label_aborted, needs_memory
 from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Bind, Branch, Fire, Machine, PortAtom, State, Switch
 
-__all__ = ["left_label_aborted", "machine_of_filter", "needs_memory"]
-
 LONG_CHAIN = 8
-"""From how many parts on a chain hands on a token instead of keeping what is complete."""
+"""From so many parts on, a chain hands on a token instead of keeping its complete parts."""
 
 
 def machine_of_filter(
@@ -66,9 +64,10 @@ def machine_of_filter(
 
 @dataclass(frozen=True, slots=True)
 class FilterNode:
-    """A subexpression: complete, left out (if it can be), and every state that belongs to it.
+    """The states of a subexpression: that it is complete, that it is left out, and all `inside`.
 
-    `tokens` are set once, when what stands before the subexpression is complete.
+    `left_out` is None if the subexpression contains no label that is aborted. `tokens` are set
+    once, when the part before the subexpression is complete.
     """
 
     complete: State
@@ -79,7 +78,10 @@ class FilterNode:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where a subexpression stands: what must be complete before it, and which labels are alive."""
+    """Where a subexpression stands: after the state `before`, inside labels that must be alive.
+
+    With `bound`, events are bound to its ports.
+    """
 
     before: State
     alive: tuple[State, ...]
@@ -87,19 +89,21 @@ class Surroundings:
 
 
 class _FilterMachine:
+    """The machine of one filter while it is built, branch by branch."""
+
     def __init__(
         self, correlation: FilterCorrelation, limits: MachineLimits, long_chain: int
     ) -> None:
         self._correlation = correlation
         self._long_chain = long_chain
-        self._growth = Growth(limits.states)
-        self._origin = self._growth.state("origin")
+        self._builder = MachineBuilder(limits.states)
+        self._origin = self._builder.state("origin")
         self._first = correlation.clauses.bind == "first"
         self._alive = {
-            label: self._growth.state(f"{label} alive")
+            label: self._builder.state(f"{label} alive")
             for label in sorted(changed_labels(correlation))
         }
-        self._aborted = {label: self._growth.state(f"{label} aborted") for label in self._alive}
+        self._aborted = {label: self._builder.state(f"{label} aborted") for label in self._alive}
         self._contents: dict[str, set[State]] = {label: set() for label in self._alive}
         self._labels: list[tuple[str, State]] = []
         self._places: list[tuple[int, str, State]] = []
@@ -112,14 +116,14 @@ class _FilterMachine:
     def machine(self) -> Machine:
         built = [self._branch(branch) for branch in self._correlation.branches]
         for number, (branch, inside, tokens) in enumerate(built):
-            self._growth.add([[branch.root]], clear=inside, target=tokens, effect=Fire(number))
+            self._builder.add([[branch.root]], clear=inside, target=tokens, effect=Fire(number))
         within = self._correlation.clauses.within
         marks = {*self._alive.values(), *self._aborted.values(), *self._left_out_states}
         return Machine(
-            tuple(self._growth.names),
+            tuple(self._builder.names),
             frozenset({self._origin, *self._alive.values()}.union(*(t for _, _, t in built))),
-            tuple(self._growth.transitions),
-            tuple(self._growth.atoms),
+            tuple(self._builder.transitions),
+            tuple(self._builder.atoms),
             tuple(branch for branch, _, _ in built),
             tuple(self._switches()),
             within.microseconds if within else None,
@@ -143,9 +147,9 @@ class _FilterMachine:
     # --- subexpressions -----------------------------------------------------------------------
 
     def _node(self, x: Filter, around: Surroundings) -> FilterNode:
-        """Equal subexpressions in the same surroundings are one node.
+        """The node of a subexpression; equal subexpressions in the same surroundings share a node.
 
-        One that binds may stand for one that does not: a binding is only noted, never waited for.
+        A node that binds also serves where nothing is bound: no transition waits for a binding.
         """
         binding = Surroundings(around.before, around.alive, bound=True)
         known = self._nodes.get((x, binding)) or self._nodes.get((x, around))
@@ -181,15 +185,15 @@ class _FilterMachine:
                 raise ValueError("a filter with `timeout` runs from memory and has no machine")
 
     def _port(self, name: str, around: Surroundings) -> FilterNode:
-        complete = self._growth.state(name)
+        complete = self._builder.state(name)
         effect = None
         if around.bound and not self._cover.has(name, around.before, around.alive):
             effect = Bind(self._place_count, self._first)
             self._places.append((self._place_count, name, complete))
             self._place_count += 1
-        self._growth.add(
+        self._builder.add(
             [[around.before], *([alive] for alive in around.alive)],
-            input=self._growth.atom(PortAtom(name)),
+            input=self._builder.atom(PortAtom(name)),
             target=[complete],
             effect=effect,
         )
@@ -202,12 +206,12 @@ class _FilterMachine:
             inner = Surroundings(around.before, (*around.alive, self._alive[label]), around.bound)
             node = self._node(body, inner)
             self._contents[label] |= node.inside
-            # A label counts as left out when it is aborted, or when all that is in it is.
+            # A label counts as left out when it is aborted, or when its whole content is left out.
             if node.left_out is None:
                 node = FilterNode(node.complete, self._aborted[label], node.inside, node.tokens)
             else:
                 gone = self._left_out(label)
-                self._growth.add([[self._aborted[label], node.left_out]], target=[gone])
+                self._builder.add([[self._aborted[label], node.left_out]], target=[gone])
                 node = FilterNode(node.complete, gone, node.inside | {gone}, node.tokens)
         if around.bound and around.before == self._origin:
             self._labels.append((label, node.complete))
@@ -226,9 +230,9 @@ class _FilterMachine:
             node = self._node(part, Surroundings(before, around.alive, around.bound))
             nodes.append(node)
             if number and node.tokens:
-                # What stands before stays complete; the tokens are to be set only once.
-                waiting = self._growth.state(f"{print_filter(part)} not begun")
-                self._growth.add([[before], [waiting]], clear=[waiting], target=node.tokens)
+                # The part before stays complete, and the tokens must be set only once.
+                waiting = self._builder.state(f"{print_filter(part)} not begun")
+                self._builder.add([[before], [waiting]], clear=[waiting], target=node.tokens)
                 tokens.add(waiting)
                 own.add(waiting)
             else:
@@ -237,7 +241,7 @@ class _FilterMachine:
         if last.left_out is None:
             inside = frozenset(own).union(*(node.inside for node in nodes))
             return FilterNode(last.complete, None, inside, frozenset(tokens))
-        # Only the last part can be left out here (`needs_memory`): then the one before it counts.
+        # Only the last part can be left out (`needs_memory`): then the part before it counts.
         before_last = nodes[-2].complete if len(nodes) > 1 else last.complete
         needed = [_present(last.complete, last.left_out), [before_last]]
         return self._joined(x, nodes, needed, can_vanish=len(nodes) == 1)
@@ -249,35 +253,36 @@ class _FilterMachine:
         enabling: list[list[State]],
         can_vanish: bool = True,
     ) -> FilterNode:
-        complete = self._growth.state(print_filter(x))
-        self._growth.add(enabling, target=[complete])
+        complete = self._builder.state(print_filter(x))
+        self._builder.add(enabling, target=[complete])
         own = {complete}
         left_out = None
         gone = [node.left_out for node in nodes if node.left_out is not None]
         if can_vanish and len(gone) == len(nodes):
             left_out = self._left_out(f"({print_filter(x)})")
-            self._growth.add([[state] for state in gone], target=[left_out])
+            self._builder.add([[state] for state in gone], target=[left_out])
             own.add(left_out)
         inside = frozenset(own).union(*(node.inside for node in nodes))
         tokens = frozenset().union(*(node.tokens for node in nodes))
         return FilterNode(complete, left_out, inside, tokens)
 
     def _left_out(self, name: str) -> State:
-        state = self._growth.state(f"{name} left out")
+        state = self._builder.state(f"{name} left out")
         self._left_out_states.add(state)
         return state
 
     # --- long chains --------------------------------------------------------------------------
 
     def _handing_on(self, parts: tuple[Filter, ...], around: Surroundings) -> FilterNode:
-        """A chain in which a token goes from part to part, and what is behind it is cleared.
+        """A chain in which a token goes from part to part, and the parts behind it are cleared.
 
-        What lies behind can be met again only later than it was, and no match gets better by that:
-        without a window only *that* a part is complete counts, and it stays so until the branch
-        fires. Places are kept apart, in parts that are not cleared, from marks that stay.
+        A part behind the token could only be completed again by a later event, and no match gets
+        better by that: without a window it only counts *that* a part is complete, and it stays
+        complete until the branch fires. Places are bound in copies of the parts that are not
+        cleared (`_marked_places`).
         """
-        growth, count = self._growth, len(parts)
-        tokens = [growth.state(f"part {n} of {count}") for n in range(1, count + 1)]
+        builder, count = self._builder, len(parts)
+        tokens = [builder.state(f"part {n} of {count}") for n in range(1, count + 1)]
         marks, kept = self._marked_places(parts, around) if around.bound else ({}, [])
         nodes = [
             self._node(part, Surroundings(token, around.alive, bound=False))
@@ -286,7 +291,7 @@ class _FilterMachine:
         for number in range(1, count):
             done = nodes[number - 1]
             entered = {tokens[number], *nodes[number].tokens, *marks.get(number, ())}
-            growth.add([[done.complete]], clear=done.inside | {tokens[number - 1]}, target=entered)
+            builder.add([[done.complete]], clear=done.inside | {tokens[number - 1]}, target=entered)
         inside = frozenset(tokens).union(
             *(node.inside for node in [*nodes, *kept]), *marks.values()
         )
@@ -296,7 +301,7 @@ class _FilterMachine:
     def _marked_places(
         self, parts: tuple[Filter, ...], around: Surroundings
     ) -> tuple[dict[int, frozenset[State]], list[FilterNode]]:
-        """Where the ports of a chain are bound: for each part what its beginning has to set."""
+        """Copies of parts in which ports are bound, and the states that entering a part sets."""
         kept = [self._node(parts[0], around)]
         marks: dict[int, frozenset[State]] = {}
         covered = self._cover.after(around.before)
@@ -304,11 +309,11 @@ class _FilterMachine:
         for number, part in enumerate(parts[1:], 1):
             covered |= self._cover.reads(parts[number - 1], around.alive)
             ports = {(name, around.alive) for name in _ports(part)}
-            # An equal part further left covers all of its places, for it began earlier.
+            # An equal part further left covers all places of this one, since it began earlier.
             if ports <= covered or part in placed:
                 continue
             placed.add(part)
-            mark = self._growth.state(f"from part {number + 1} of {len(parts)} on")
+            mark = self._builder.state(f"from part {number + 1} of {len(parts)} on")
             self._cover.note(mark, covered, part, around.alive)
             node = self._node(part, Surroundings(mark, around.alive, bound=True))
             marks[number] = node.tokens | {mark}
@@ -316,17 +321,17 @@ class _FilterMachine:
         return marks, kept
 
     def _counted(self, x: Filter, body: Filter, count: int, around: Surroundings) -> FilterNode:
-        """`x{n}`: one round after the other, counted; all places are those of the first round."""
-        growth = self._growth
+        """`x{n}`: rounds are counted, and the places of the first round serve all rounds."""
+        builder = self._builder
         kept = [self._node(body, around)] if around.bound else []
-        begin = growth.state(f"next {print_filter(body)}")
-        counter = Counter(growth, print_filter(x), count)
+        begin = builder.state(f"next {print_filter(body)}")
+        counter = Counter(builder, print_filter(x), count)
         node = self._node(body, Surroundings(begin, around.alive, bound=False))
-        complete = growth.state(print_filter(x))
+        complete = builder.state(print_filter(x))
         own = node.inside | {begin} | counter.states
-        growth.add([[node.complete], *counter.last], clear=own, target=[complete])
+        builder.add([[node.complete], *counter.last], clear=own, target=[complete])
         for step in counter.steps:
-            growth.add(
+            builder.add(
                 [[node.complete], *step.enabling],
                 clear=node.inside | {begin} | step.clear,
                 target=node.tokens | {begin} | step.target,
@@ -340,7 +345,7 @@ class _FilterMachine:
     def _watches(
         self, x: Filter, around: Surroundings
     ) -> Iterator[tuple[str, Filter, Surroundings]]:
-        """Labels below the right side of a `;`, which are watched from the origin on."""
+        """Labels right of a `;`, with their subexpressions as if these stood at the beginning."""
 
         def walk(
             x: Filter, right: bool, alive: tuple[str, ...]
@@ -369,7 +374,7 @@ class _FilterMachine:
         return node
 
     def _switches(self) -> Iterator[Switch]:
-        """Reviving derives anew what is complete: a state that only follows from others."""
+        """What `abort` and `revive` of each label do; after both, derived states follow anew."""
         derived = self._derived()
         for label, alive in self._alive.items():
             aborted = self._aborted[label]
@@ -378,16 +383,16 @@ class _FilterMachine:
             yield Switch(label, "revive", aborted, derived | {aborted}, frozenset({alive}))
 
     def _derived(self) -> frozenset[State]:
-        """States that only internal transitions set: they follow from the others."""
+        """The states that only internal transitions set, and which follow from other states."""
         read = {
             state
-            for transition in self._growth.transitions
+            for transition in self._builder.transitions
             if transition.input is not None
             for state in transition.target
         }
         followed = {
             state
-            for transition in self._growth.transitions
+            for transition in self._builder.transitions
             if transition.input is None
             for state in transition.target
         }

@@ -1,8 +1,8 @@
-"""Which labels of a filter change, and whether that needs more than a machine can say.
+"""Filters that no machine can run, and the reason why.
 
 A label that is aborted to the left of a `;` changes which earlier events count for the right side.
-A machine has forgotten them; such a correlation runs from remembered events. So does one that asks
-how events relate (`ensue.lang.derived.relating`).
+A machine has forgotten these events, so that such a correlation runs from remembered events. So
+does a correlation that asks how events relate (`ensue.lang.derived.relating`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def left_label_aborted(correlation: FilterCorrelation) -> str | None:
 
 
 def needs_memory(correlation: FilterCorrelation) -> str | None:
-    """Why this correlation cannot be run without remembering its events, if it cannot."""
+    """Why a correlation has to remember its events; None if a machine can run it."""
     relating = relating_clauses(correlation)
     if relating:
         ask = "ask" if len(relating) > 1 else "asks"
@@ -63,7 +63,7 @@ def _listed(words: list[str]) -> str:
 
 
 def _left_of_then(x: Filter) -> Iterator[str]:
-    """The labels that stand, at whatever depth, in a part of a `;` that is not its last."""
+    """The labels at any depth in a part of a `;` that is not its last part."""
     match x:
         case Labelled(_, body):
             yield from _left_of_then(body)

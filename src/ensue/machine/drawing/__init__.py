@@ -1,9 +1,9 @@
 """Machines as pictures: the same graph as JSON, Mermaid, DOT and SVG.
 
 As in the papers' figures, states are circles and transitions small boxes. A shaded box needs all of
-the states that lead to it (or one of each group), an unshaded one any of them. What is active at
-the start has a second ring. What a box clears is told in its tooltip, not drawn: in most machines
-it is everything around it.
+the states that lead to it (or one of each group), an unshaded one any of them. States that are
+active at the start have a second ring. The states that a box clears are in its tooltip and not
+drawn: in most machines these are all states around it.
 """
 
 from ensue.machine.drawing.dot import to_dot

@@ -26,7 +26,7 @@ NAMED_IN_A_TOOLTIP = 12
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """A state. `notes` say what it tells: that a label is active, that a port is bound."""
+    """A state. `notes` say what it shows: that a label is active, or that a port is bound."""
 
     id: str
     text: str
@@ -71,11 +71,11 @@ class Graph:
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...]
     steps: dict[str, int]
-    """How many steps it takes to get to a circle or a box: the column in which it is drawn."""
+    """The number of steps to each circle and box: the column in which it is drawn."""
 
 
 def graph_of(machine: Machine) -> Graph:
-    """The graph of a machine, without the states that no transition looks at or sets."""
+    """The graph of a machine, without states that no transition tests or sets."""
     drawn = set(machine.initial)
     for transition in machine.transitions:
         drawn |= transition.target.union(*transition.enabling)
@@ -138,10 +138,11 @@ def output_text(machine: Machine, transition: Transition) -> str:
 
 
 def _steps(machine: Machine, drawn: set[State]) -> dict[str, int]:
-    """A box comes after one of each group that it needs, a circle after the first box that sets it.
+    """The columns of circles and boxes.
 
-    What nothing sets stands at the beginning, and so does, once nothing else is left, what only
-    follows from itself.
+    A box stands after one circle of each group that it needs, a circle after the first box that
+    sets it. A circle that no box sets stands at the beginning; so does a circle in a cycle, once
+    all others have their columns.
     """
     waiting = dict(enumerate(machine.transitions))
     missing = {number: set(range(len(t.enabling))) for number, t in waiting.items()}

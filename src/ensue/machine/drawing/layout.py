@@ -1,8 +1,8 @@
-"""Puts the nodes of a graph into columns, from what is active at the start to what follows.
+"""The layout of a graph in columns, from the states that are active at the start to the right.
 
-The column of a node is given (how many steps it takes to get there). Within a column nodes are
-moved, a few times to and fro, to the middle of their neighbours, so that arrows cross little.
-Arrows that lead back are left to the pen.
+The column of a node is given: the number of steps to it. Within a column each node is moved, a few
+times from left to right and back, to the middle of its neighbours, so that few arrows cross. Arrows
+that lead back are not considered; `svg` draws them below.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SWEEPS = 12
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """The middle of a node."""
+    """The position of the middle of a node."""
 
     x: float
     y: float
@@ -40,7 +40,7 @@ def place(
     columns = [column for column in columns if column]
     neighbours: dict[str, list[str]] = {node: [] for node in nodes}
     for source, target in arrows:
-        # What leads back would draw both ends to the middle of the picture.
+        # An arrow that leads back would pull both of its ends to the middle of the picture.
         if steps[source] < steps[target]:
             neighbours[source].append(target)
             neighbours[target].append(source)
@@ -79,7 +79,7 @@ def _settle(
     for node in column:
         top = wishes[node] - nodes[node].height / 2
         tops.append(max(top, tops[-1] + nodes[column[len(tops) - 1]].height + gap) if tops else top)
-    # Pushing apart moves everything down: move it back up by what that was on average.
+    # Keeping nodes apart moves the column down: move it back up by the average.
     drift = sum(
         top + nodes[node].height / 2 - wishes[node] for node, top in zip(column, tops, strict=True)
     ) / len(column)

@@ -23,7 +23,7 @@ def to_mermaid(machine: Machine) -> str:
 
 
 def _quoted(*lines: str) -> str:
-    """Text that Mermaid takes as it is: what it would read as markup is written as entities."""
+    """Lines as quoted text, with the characters of Mermaid's markup as entities."""
     text = "\n".join(lines) or " "
     for sign, entity in (
         ("#", "#35;"),

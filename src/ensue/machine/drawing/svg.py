@@ -22,7 +22,7 @@ TURN = 6.0
 LANE = 7.0
 
 MOST_STATES = 10_000
-"""So many states take seconds to lay out, and make a picture of some megabytes."""
+"""The most states of a picture: these take seconds to lay out, and some megabytes."""
 STYLE = """
 .ground { fill: #ffffff }
 .state { fill: #ffffff; stroke: #33475b; stroke-width: 1.4 }

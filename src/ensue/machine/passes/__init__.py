@@ -1,8 +1,8 @@
-"""Passes: each takes a machine and gives back a smaller one that does the same.
+"""Passes: each makes a smaller machine of a machine, with equal behaviour.
 
-*The same* means: whatever is read, the effects of every moment are the same, in the same order, and
-so are the timeouts that run. Each pass argues why that holds. `optimise` runs them until nothing
-changes, and numbers what is left.
+*Equal behaviour* means: on every stream, every step has the same effects in the same order, and the
+same timeouts run. The docstring of each pass argues why that holds. `optimise` runs the passes
+until nothing changes, and then numbers the states that are left.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ROUNDS = 10
-"""Each round only shrinks a machine; what is left after so many is small change."""
+"""The most rounds of all passes. Each round shrinks a machine; later ones gain little."""
 
 
 def optimise(machine: Machine) -> Machine:
@@ -50,9 +50,9 @@ def optimising(machine: Machine) -> Iterator[tuple[str, Machine]]:
 
 
 def size_of(machine: Machine) -> tuple[int, int]:
-    """The states that are still looked at or set, and the transitions.
+    """The number of states that some transition tests or sets, and the number of transitions.
 
-    Until they are renumbered, states that are gone keep their numbers.
+    States that are gone keep their numbers until `renumber`, so that names cannot be counted.
     """
     used = set(machine.initial)
     for each in machine.transitions:

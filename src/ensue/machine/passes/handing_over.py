@@ -12,12 +12,13 @@ def merge_handovers(machine: Machine) -> Machine:
     """Collapses chains in which a state is set only to be consumed later in the same pass.
 
     An internal transition `I` *consumes* its states if it has one enabling set, clears all of it,
-    and no other transition asks for it. If all that sets these states stands before `I`, they are
-    never active at the end of a pass: a transition that sets one makes `I` happen in the same pass.
-    So each such transition may do the work of `I` at once (first its own, then that of `I`), and
-    `I` may go, provided that nothing between can tell: it neither looks at what `I` clears or sets,
-    nor changes any of it, nor has an effect that would then come after that of `I`. (An input
-    transition looks at how things were when the event came, so it cannot see what `I` sets.)
+    and no other transition tests these states. If every transition that sets one of them stands
+    before `I`, they are never active at the end of a pass: to set one makes `I` happen in the same
+    pass. So each such transition may do the work of `I` at once (first its own, then that of `I`),
+    and `I` may go. The condition is that no transition between them can tell the difference: it
+    neither tests nor changes a state that `I` clears or sets, nor has an effect that would then
+    come after that of `I`. (An input transition tests the states before the event, so it cannot see
+    what `I` sets.)
 
     With a window the states carry starts, which two merged transitions could set in another order;
     such machines are left as they are.
@@ -104,7 +105,7 @@ class _Merging:
     def _in_the_way(
         self, first: int, last: int, consuming: Transition, states: frozenset[State]
     ) -> Iterator[int]:
-        """What stands between and can tell whether the consuming transition has happened yet."""
+        """Transitions in between that can tell whether the consuming one has happened yet."""
 
         def between(numbers: set[int]) -> Iterator[int]:
             return (number for number in numbers if first < number < last)

@@ -1,4 +1,4 @@
-"""Removes internal transitions that only give a name to a condition."""
+"""Removes internal transitions whose state only stands for a condition on other states."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ Sets = tuple[frozenset[State], ...]
 
 
 def inline_derived(machine: Machine) -> Machine:
-    """Transitions that ask for a state that follows from others ask for those states instead.
+    """Transitions that test a state which follows from others test those states instead.
 
-    The state `y` is *derived* if one internal transition sets it, which clears nothing and has no
-    effect: at its turn in each pass, `y` follows from its enabling sets. If all that sets those
-    stands before it, and `y` and they are only ever cleared together, then `y` is active exactly
-    when they enable it: for an input transition, which looks at how things were when the event
-    came, and for an internal one that stands further on. So an enabling set that holds `y` may
-    hold the states of its one set instead (with starts: the latest of the latest), and one that
-    is `{y}` may become several (the earliest of the earliest). Then no transition asks for
-    `y` any more.
+    A state `y` is *derived* if just one internal transition sets it, which clears nothing and has
+    no effect: at the turn of that transition in each pass, `y` follows from its enabling sets. If
+    every transition that sets a state of these sets stands before it, and `y` and these states are
+    always cleared together, then `y` is active exactly when the sets enable it. That holds for an
+    input transition, which tests the states before the event, and for an internal one that stands
+    further on. So an enabling set that contains `y` may contain the states of its only set instead
+    (with starts: the latest of the latest), and the enabling set `{y}` may become several sets (the
+    earliest of the earliest). Then no transition tests `y` any more.
 
     With labels that are aborted, states are derived again between two events; such machines are
     left as they are.
@@ -65,7 +65,7 @@ def inline_derived(machine: Machine) -> Machine:
 
 
 class _Mentions:
-    """Which transitions look at a state, set it, and clear it."""
+    """For each state the transitions that test it, set it, and clear it."""
 
     def __init__(self, transitions: list[Transition | None]) -> None:
         self.looking: dict[State, set[int]] = {}

@@ -1,4 +1,4 @@
-"""Merges the states of a dense table that no stream can tell apart."""
+"""Merges states of a dense table that are equivalent: no stream can tell them apart."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ensue.machine.dense import DenseMove, DenseTable
 
 
 def minimise(table: DenseTable) -> DenseTable:
-    """The smallest table that does the same.
+    """The smallest table with equal behaviour, by partition refinement.
 
-    Two states are put together as long as nothing tells them apart: at first if an engine sees the
-    same marks of labels in both and every input has the same effects; then, again and again, only
-    if every input also leads to states that are still together. What is together when nothing
-    changes any more has, by induction over the length of a stream, the same effects on every
-    stream; and states that are apart have a stream that shows it, so no smaller table exists.
-    (Only states that can be reached are in a dense table.)
+    At first two states are in one class if they have the same marks of labels and every input has
+    the same effects in both. Then classes are split, again and again: states stay together only if
+    every input leads them to states of one class. When no class is split any more, the states of a
+    class have the same effects on every stream, by induction over its length; and for states of two
+    classes there is a stream that shows the difference, so no smaller table exists. (A dense table
+    has only states that can be reached.)
     """
     groups = _numbered(
         (table.watched[state], tuple((cell.effects, cell.started) for cell in row))
@@ -46,6 +46,6 @@ def minimise(table: DenseTable) -> DenseTable:
 
 
 def _numbered(keys: Iterable[Hashable]) -> list[int]:
-    """Equal keys get equal numbers, in the order in which they first come."""
+    """A number for each key; equal keys have equal numbers, in the order of first occurrence."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(key, len(numbers)) for key in keys]

@@ -9,11 +9,11 @@ from ensue.machine.model import Machine, State, Timer, Transition
 
 
 def renumber(machine: Machine) -> Machine:
-    """The machine with compact numbers.
+    """The machine with consecutive numbers of states and atoms.
 
-    States and atoms are only names: to exchange them one for one in every set changes nothing. An
-    atom that no transition waits for is never asked about, and goes. Places keep their numbers,
-    for bindings are noted under them.
+    Numbers of states and atoms are only names: to exchange them one for one in every set changes
+    nothing. An atom that no transition waits for is never tested and goes. Places keep their
+    numbers, since bindings are stored under them.
     """
     states = _in_order_of_use(machine)
     new = {state: number for number, state in enumerate(states)}
@@ -66,7 +66,7 @@ def renumber(machine: Machine) -> Machine:
 
 
 def _in_order_of_use(machine: Machine) -> list[State]:
-    """Initial states first, then as the transitions name them. What is only cleared is not used."""
+    """Initial states, then states in the order of transitions, without those only cleared."""
     used = dict.fromkeys(sorted(machine.initial))
     for transition in machine.transitions:
         for states in (*transition.enabling, transition.target):

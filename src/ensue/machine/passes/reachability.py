@@ -9,13 +9,13 @@ from ensue.machine.model import Machine, State, Transition
 
 
 def drop_unreachable(machine: Machine) -> Machine:
-    """The machine without what no stream can reach.
+    """The machine without the states and transitions that no stream can reach.
 
-    A state can be active only if it is so at the start, or if a switch or a transition sets it;
-    a transition can do so only if each of its enabling sets has a state that can be active. The
-    least set of states that is closed under this holds every state that is ever active (by
-    induction over the steps of a run), so what lies outside of it changes nothing: a transition
-    that needs it is never taken, and to look for it or to clear it has no effect.
+    A state can be active only if it is active at the start, or if a switch or a transition sets it;
+    a transition can set it only if each of its enabling sets has a state that can be active. The
+    least set of states that is closed under these rules has every state that is ever active, by
+    induction over the steps of a run. States outside of it can go: a transition that needs one is
+    never taken, and to test or to clear one has no effect.
     """
     reached = _reached(machine)
     return replace(
@@ -56,7 +56,7 @@ def _reached(machine: Machine) -> frozenset[State]:
         for part, states in enumerate(transition.enabling):
             for state in states:
                 waiting_for.setdefault(state, []).append((number, part))
-    # A switch needs the mark of its label, and one of the two marks is always there.
+    # A switch needs a mark of its label, and one of the two marks is always active.
     found = machine.initial.union(*(switch.target for switch in machine.switches))
     reached = set(found)
     queue = deque(found)

@@ -1,4 +1,4 @@
-"""Removes states that no transition asks for, and transitions that do nothing."""
+"""Removes states that no transition tests, and transitions that do nothing."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from ensue.machine.model import Machine, State
 
 
 def drop_useless(machine: Machine) -> Machine:
-    """The machine without what leads nowhere.
+    """The machine without the states and transitions that change nothing.
 
-    A transition is *of use* if it has an effect, or if it sets or clears a state that is looked
-    at; a state is looked at if a transition of use needs it, or if it is the mark of a label, or
-    says that a label is active or a place is bound. What is not looked at decides nothing, so it
-    may be left out of every set; a transition that then neither has an effect nor changes a state
-    may go. (A machine that waits for nothing more is left with no active state.)
+    A transition is *useful* if it has an effect, or sets or clears a state that is tested. A state
+    is tested if a useful transition needs it, or if it is the mark of a label, or shows that a
+    label is active or a place is bound. Other states decide nothing and are left out of every set;
+    a transition that then has no effect and changes no state goes. (A machine that waits for
+    nothing more is left with no active state.)
     """
     looked_at = _looked_at(machine)
     kept = []

@@ -127,13 +127,6 @@ def test_a_journal_is_no_history_and_no_file_of_others(tmp_path: Path) -> None:
     History.open(f"sqlite:{tmp_path}/places.db").close()
 
 
-def test_a_journal_of_before_the_mark_is_still_ours(tmp_path: Path) -> None:
-    ServerJournal(tmp_path / "journal.db").close()
-    with closing(sqlite3.connect(tmp_path / "journal.db")) as connection:
-        connection.execute("pragma application_id = 0")
-    ServerJournal(tmp_path / "journal.db").close()
-
-
 def test_a_mark_that_is_no_number_is_damage(tmp_path: Path) -> None:
     ServerJournal(tmp_path / "journal.db").close()
     with closing(sqlite3.connect(tmp_path / "journal.db")) as connection:

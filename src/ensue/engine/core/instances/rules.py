@@ -107,7 +107,7 @@ class Rule:
     def _starter(self, shared: SharedTables, saved: SavedForm | None) -> Start:
         correlation = self.correlation
         if saved is None:
-            planned = plan(correlation, self._types, shared.limits)
+            planned = plan(correlation, shared.limits)
             self.form = planned.form
             self.machine = None if planned.form == "memory" else planned.needed_machine
         else:

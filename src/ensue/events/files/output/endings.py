@@ -1,4 +1,4 @@
-"""Which format the ending of a name asks for, of a file that is to be written."""
+"""The format of an output file, by the ending of its name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ FORMATS = {
     ".ipc": "arrow",
     ".arrows": "arrow stream",
 }
-"""Formats by the ending of a name. Any other is JSON lines."""
+"""Formats by the ending of a name. A file with another ending is JSON lines."""
 
 
 def format_of(path: Path) -> str | None:
-    """The format that the ending of a name asks for; None for JSON lines."""
+    """The format of a file by the ending of its name; None for JSON lines."""
     return FORMATS.get(path.suffix.lower())

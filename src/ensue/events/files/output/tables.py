@@ -1,8 +1,8 @@
-"""Tables of outputs into files: Parquet, CSV or Arrow.
+"""Files of tables of outputs: Parquet, CSV or Arrow.
 
-In come tables one after the other; out goes one file. Which columns there are is known only at the
-end, since what is sent on brings its own: until then tables stand in temporary files, one for each
-schema in turn, and are written from there a batch at a time.
+In come tables one after the other; out goes one file. All columns are known only at the end, since
+events that are sent on have columns of their own: until then tables are in temporary files, one for
+each schema in turn, and are then written batch by batch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TableFile:
     """Outputs that become a file. Nothing is written to it before `write_to`."""
 
     def __init__(self, path: Path, columns: pa.Schema) -> None:
-        """`columns` are there in any case, before others."""
+        """`columns` come first in the file, whether outputs have them or not."""
         self._format = FORMATS[path.suffix.lower()]
         self._delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
         self._columns = columns.remove_metadata()

@@ -1,8 +1,8 @@
-"""A file that is there as a whole or not at all.
+"""Atomic writing of a file: it is replaced as a whole, or not at all.
 
-What is written goes to a new file beside the path, and takes its place when everything has reached
-the disk. Until then, and if that never happens, what stood there before stays. A pipe or a device
-is written to as it is, and so is a file that is read while it grows.
+The bytes go to a new file beside the path, which replaces the old file when all bytes are on the
+disk. Until then, and after a failure, the old file stays. A pipe or a device is written directly,
+and so is a file that is read while it grows.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _LONGEST_START = 200
 
 
 class WholeFile:
-    """A context in which a file is written: `file` takes its place at the end, unless it fails."""
+    """A context manager: `file` replaces the old file at the end, unless there is an error."""
 
     def __init__(self, path: Path, grows: bool = False) -> None:
-        # Through a link the file behind it is replaced, not the link.
+        # The target of a link is replaced, not the link.
         self._path = Path(os.path.realpath(path))
         self._beside: Path | None = None
-        # Asked of the path itself: `/dev/stdout` leads to a pipe that has no path.
+        # The given path is tested: the target of `/dev/stdout` may be a pipe without a path.
         if grows or (path.exists() and not path.is_file()):
             self.file: BinaryIO = io.BufferedWriter(_Opened(path))
             return
         try:
             self._beside, self.file = _opened_beside(self._path)
         except OSError as error:
-            # The person has named the path, and not the file beside it.
+            # The user has named the path, and not the file beside it.
             error.filename = str(path)
             raise
         if self._path.exists():
@@ -50,7 +50,7 @@ class WholeFile:
     def abandon(self) -> None:
         """Delete the new file, and keep the old one."""
         try:
-            # On a full disk, what is still to be written fails here once more.
+            # On a full disk, writing the rest fails here once more.
             self.file.close()
         finally:
             if self._beside is not None:
@@ -58,7 +58,7 @@ class WholeFile:
                 self._beside = None
 
     def keep(self) -> None:
-        """Put the file in its place."""
+        """Replace the old file."""
         if self.file.closed:
             return
         self.file.flush()
@@ -90,7 +90,7 @@ class WholeFile:
 
 
 class _Opened(io.FileIO):
-    """A file that is written to as it is. A broken pipe is reported if the user has named it."""
+    """A file that is written directly. A broken pipe is reported if the user has named it."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, "wb")
@@ -108,7 +108,7 @@ class _Opened(io.FileIO):
 
 
 def _is_standard_output(descriptor: int) -> bool:
-    """Whether it is the pipe of the standard output, whose reader may have seen enough."""
+    """Whether a descriptor is the standard output, whose reader may have stopped reading."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.fstat(1))
     except OSError:
@@ -116,8 +116,8 @@ def _is_standard_output(descriptor: int) -> bool:
 
 
 def _opened_beside(path: Path) -> tuple[Path, BinaryIO]:
-    """A new file in the folder of a path; never one that stands there already, or a link."""
-    # Names are bounded in bytes, so a long one is not made longer.
+    """A new file in the folder of a path; never an existing file or a link."""
+    # The length of names is limited in bytes, so that a long name is shortened.
     start = os.fsencode(path.name)[:_LONGEST_START].decode(errors="ignore")
     while True:
         beside = path.with_name(f".{start}.{os.getpid()}-{secrets.token_hex(4)}.part")
@@ -126,7 +126,7 @@ def _opened_beside(path: Path) -> tuple[Path, BinaryIO]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the new name of a file reach the disk, where folders can be synced."""
+    """Write the new name of a file to the disk, where folders can be synced."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The bytes of a file in blocks of bounded size, and which rows of a block are no UTF-8."""
+"""The bytes of a file in blocks of bounded size, and the rows of a block that are no UTF-8."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from ensue.events.kernels.words import count_of
 from ensue.events.records import overlong
 
 BLOCK_BYTES = 1 << 23
-"""How much of a file is scanned at once. A record that is longer makes its block longer."""
+"""The bytes of a file that are scanned at once. A longer record makes its block longer."""
 
 VALUES_AT_ONCE = 1 << 24
-"""How many values a chunk has room for. No block has more bytes, and so no more values."""
+"""The most values of a chunk. No block has more bytes, and so no more values."""
 
 RECORDS_AT_ONCE = 1 << 19
-"""How many records a chunk has at most: each may be refused, and is then kept by itself."""
+"""The most records of a chunk: each may be refused, and is then kept by itself."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_BREAK = 10
 
 
 class Blocks:
-    """Blocks of a file. What a reader leaves of one comes first in the next."""
+    """The blocks of a file. Bytes that a reader leaves of one block come first in the next."""
 
     def __init__(self, file: BinaryIO, name: str, size: int = BLOCK_BYTES) -> None:
         self._file = file
@@ -37,7 +37,7 @@ class Blocks:
         self.is_last = False
 
     def next(self) -> bytes:
-        """The next block; empty at the end. `is_last` then says that nothing follows."""
+        """The next block, empty at the end; `is_last` then says that no more follows."""
         wanted = self._size
         while True:
             try:
@@ -58,12 +58,12 @@ class Blocks:
             return block
 
     def keep(self, rest: bytes) -> None:
-        """Have these bytes come first in the next block, which is longer by them."""
+        """Put bytes before the next block, which is longer by them."""
         self._rest = rest
 
 
 def whole_lines(blocks: Blocks) -> Iterator[bytes]:
-    """Blocks that end with a line. Of an overlong line only as much is left as tells it."""
+    """Blocks of whole lines. An overlong line is cut, but stays too long (`overlong`)."""
     parts: list[bytes] = []
     while True:
         block = blocks.next()
@@ -73,7 +73,7 @@ def whole_lines(blocks: Blocks) -> Iterator[bytes]:
             continue
         end = block.rfind(b"\n") + 1
         if end == 0:
-            # A line that is longer than a block.
+            # The line is longer than a block.
             room = overlong.RECORD_BYTES + 1 - sum(map(len, parts))
             parts += [block[:room]] if room > 0 else []
             continue
@@ -87,14 +87,14 @@ def whole_lines(blocks: Blocks) -> Iterator[bytes]:
 
 
 def records_at_once(values: int) -> int:
-    """How many records of so many values make a chunk of bounded size."""
+    """The most records of a chunk of bounded size, with so many values each."""
     return max(1, min(RECORDS_AT_ONCE, VALUES_AT_ONCE // max(1, values)))
 
 
 def in_lines(block: bytes, most: int) -> Iterator[bytes]:
-    """A block in parts of so many lines."""
+    """A block in parts of at most so many lines."""
     data = np.frombuffer(block, np.uint8)
-    # A line has a byte at least, and mostly very many.
+    # A line has at least one byte: only a long block needs to be counted.
     if len(block) <= most or count_of(data, LINE_BREAK) <= most:
         yield block
         return
@@ -108,7 +108,7 @@ def in_lines(block: bytes, most: int) -> Iterator[bytes]:
 
 
 def not_utf8(block: bytes, begins: Any, ends: Any, beyond_ascii: Mask) -> Mask:
-    """The rows whose bytes are no UTF-8; only those beyond ASCII are looked at."""
+    """The rows whose bytes are no UTF-8; only rows beyond ASCII are checked."""
     wrong = np.zeros(len(begins), np.bool_)
     if not beyond_ascii.any():
         return wrong

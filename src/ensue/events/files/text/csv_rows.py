@@ -1,11 +1,11 @@
 """CSV as chunks.
 
-In come blocks of records; out go chunks with a column for each column of the file: of its declared
-type where it is an attribute that the library declares, and else of text. Where cells stand is
-found by `kernels.csv_rows`; what they mean is said in `events.columns`, and by a mapping.
+In come blocks of records; out go chunks with a column for each column of the file: of the declared
+type for a declared attribute, and else of text. `kernels.csv_rows` finds the places of cells;
+`events.columns` and a mapping define their meaning.
 
-The module is long because a record may end in a later block than it begins in: header, scan and
-chunk share what is left over.
+The module is long because a record may continue in the next block: header, scan and chunk share the
+rest of a block.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class CellChunks:
         rows_before: int = 0,
         header: Sequence[str] | None = None,
     ) -> None:
-        """`header` has the names of the columns, where the first record does not."""
+        """`header` has the names of the columns, if the first record does not."""
         self._types = types
         self._name = name
         self._delimiter = delimiter
@@ -70,11 +70,13 @@ class CellChunks:
         # While columns are made of one block, the next is scanned.
         with closing(ahead(self._scanned(first, blocks))) as scanned:
             for each in scanned:
-                chunk = self._chunk_of(each) if isinstance(each, _Scanned) else self._refused(each)
+                chunk = (
+                    self._chunk_of(each) if isinstance(each, _ScannedRows) else self._refused(each)
+                )
                 if len(chunk):
                     yield chunk
 
-    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_Scanned | _TooLong]:
+    def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_ScannedRows | _TooLong]:
         most = records_at_once(len(self._header))
         while True:
             found = self._scan(block, blocks.is_last, most)
@@ -105,7 +107,7 @@ class CellChunks:
         self._reader = CellReader(header, self._types, self._name, self._mapping)
 
     def _after_header(self, blocks: Blocks) -> bytes:
-        """Read the header, and give the rest of its block."""
+        """Read the header; the rest of its block is returned."""
         block = blocks.next()
         if self._given_header is not None:
             self.use_header(list(self._given_header))
@@ -116,7 +118,7 @@ class CellChunks:
                 header: list[str] | None = records.next()
             except EventError:
                 header = None
-            # A header that fills its block may go on in the next.
+            # A header that fills its block may continue in the next.
             if header is not None and lines.used < len(block):
                 break
             if blocks.is_last or len(block) > overlong.RECORD_BYTES:
@@ -131,14 +133,14 @@ class CellChunks:
     def chunk(
         self, block: bytes, is_last: bool, numbers_of_rows: Rows | None = None
     ) -> tuple[Chunk, int]:
-        """The whole records of a block, and how many bytes they have.
+        """The complete records of a block, and the number of their bytes.
 
-        `numbers_of_rows` stand in for ids, if not the numbers that follow.
+        `numbers_of_rows` are ids for rows without one; by default the next numbers.
         """
         scanned = self._scan(block, is_last, None)
         return self._chunk_of(scanned, numbers_of_rows), scanned.used
 
-    def _scan(self, block: bytes, is_last: bool, most: int | None) -> _Scanned:
+    def _scan(self, block: bytes, is_last: bool, most: int | None) -> _ScannedRows:
         """The first records of a block, `most` of them, up to one that is too long."""
         data = np.frombuffer(block, np.uint8)
         width = len(self._header)
@@ -155,17 +157,17 @@ class CellChunks:
             begin, end = int(records.begins[row]), int(records.ends[row])
             if overlong.refusal(0, block[begin:end]) is None:
                 continue
-            # It is cut, as the first record of what is left.
+            # The long record is cut later, as the first record of the rest.
             rows, used, is_all = row, begin, False
             lines = int(records.lines[row]) - 1
             records = room.first(rows)
             break
         quoted, begins, ends = (each[:, :rows] for each in values)
         cells = _Cells(data, begins, ends, quoted.view(np.bool_))
-        return _Scanned(block, records, cells, lines, used, is_all)
+        return _ScannedRows(block, records, cells, lines, used, is_all)
 
-    def _chunk_of(self, scanned: _Scanned, numbers_of_rows: Rows | None = None) -> Chunk:
-        """The columns of what was scanned."""
+    def _chunk_of(self, scanned: _ScannedRows, numbers_of_rows: Rows | None = None) -> Chunk:
+        """The chunk of scanned records."""
         assert self._reader is not None
         block, records, cells = scanned.block, scanned.records, scanned.cells
         source = _RecordSource(
@@ -184,18 +186,18 @@ class CellChunks:
         doubtful = (records.flagged != 0) | not_utf8(
             block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
         )
-        # The cells of a record that was not read to its end are those of another.
+        # The cells of a record that was not scanned to its end belong to an earlier record.
         cells.present &= ~doubtful
         if kept is not None:
             source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
         return self._chunk(cells, source, doubtful)
 
     def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
-        """Number the rows; also says which rows are records, if not every one is."""
+        """Number the rows; the rows that are records are returned, if not all are."""
         counted = np.ones(len(source.begins), np.bool_)
         kept = np.ones(len(source.begins), np.bool_)
         for row in np.flatnonzero(flagged == 2).tolist():
-            # A record that is no CSV is a row all the same.
+            # A record that is no CSV is counted as a row.
             with suppress(EventError):
                 kept[row] = counted[row] = source.cells(row) is not None
         source.row_numbers[:] = self._rows + np.cumsum(counted)
@@ -252,8 +254,8 @@ class CellChunks:
                 assert known is not None
                 assert known.type is not None
                 typed = each.typed(known.type, mapping.zone)
-            # In a row whose type does not declare it, a cell is text. Of an event whose type is not
-            # declared, no rule asks for anything.
+            # In a row whose type does not declare the attribute, the cell is text. No rule reads
+            # events of an undeclared type.
             others = False if known is None else each.present & ~known.by[codes]
             doubtful |= (typed.unread | others) & is_known if unit is None else typed.unread
             columns[name] = typed.column
@@ -273,7 +275,7 @@ class CellChunks:
 
 
 def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
-    """Give rows without an id or a source the ones that stand in for them."""
+    """Fill in ids and sources of rows without one."""
     given = columns.get("id")
     if given is None or given.null_count:
         own = pa.array(numbers).cast(pa.string())
@@ -286,9 +288,9 @@ def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> N
 
 
 def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
-    """A record that is too long, and what follows the line in which that shows.
+    """A record that is too long, and the bytes after the line with which it became too long.
 
-    That is where a reader of single records goes on, too (`CsvRecords`).
+    A reader of single records (`CsvRecords`) goes on at the same place.
     """
     begin = block[: overlong.KEPT_BYTES]
     end = overlong.end_of_line_too_far(block)
@@ -300,7 +302,7 @@ def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
 
 
 class _Lines:
-    """The lines of a block, and how many of them, and of its bytes, have been taken."""
+    """The lines of a block, and the numbers of lines and bytes that have been taken."""
 
     def __init__(self, block: bytes) -> None:
         self._block = block
@@ -318,7 +320,7 @@ class _Lines:
 
 @dataclass
 class _Cells:
-    """Where the cells of records stand, by column and row. An empty cell is null."""
+    """The places of the cells of records, by column and row. An empty cell is null."""
 
     data: Any
     begins: Any
@@ -343,9 +345,11 @@ class _Cells:
         return taken
 
 
-class _Scanned(NamedTuple):
-    """What the scanner has found in a block: records with their cells, how many lines and bytes
-    they have, and whether more would need further bytes."""
+class _ScannedRows(NamedTuple):
+    """Scanned records with their cells, and the numbers of their lines and bytes.
+
+    `is_all` says that the rest of the block has no complete record.
+    """
 
     block: bytes
     records: Records
@@ -356,7 +360,7 @@ class _Scanned(NamedTuple):
 
 
 class _TooLong(NamedTuple):
-    """A record that is too long: its first bytes, and how many lines it has."""
+    """A record that is too long: its first bytes, and the number of its lines."""
 
     begin: bytes
     lines: int
@@ -364,7 +368,7 @@ class _TooLong(NamedTuple):
 
 @dataclass(frozen=True)
 class _RecordSource:
-    """Reads records of a block singly."""
+    """Reads single records of a block."""
 
     block: bytes
     begins: Rows

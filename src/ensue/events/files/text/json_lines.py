@@ -1,9 +1,9 @@
 """JSON lines as chunks: CloudEvents, or plain objects by a mapping.
 
-In come blocks of lines; out go chunks with a column for every attribute that the library declares.
-Which value stands where is found by `kernels.json_lines`; the rules by which values make an event
-are those of `cloudevents` and, for plain objects, of `mapping.rows`. A row that these columns do
-not show is read singly.
+In come blocks of lines; out go chunks with a column for every declared attribute.
+`kernels.json_lines` finds the places of values; the rules by which values make an event are those
+of `cloudevents` and, for plain objects, of `mapping.rows`. A row that these columns do not
+represent is read singly.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ from ensue.events.types import TypeSystem
 
 @dataclass(frozen=True)
 class _Wanted:
-    """The slots in which a value may stand, the first that is there goes; and its unit."""
+    """The slots in which a value may be found, the first one that has it counts; and its unit."""
 
     slots: tuple[int, ...]
     unit: str | None = None
 
 
-class _Scanned:
-    """What the scanner has found in a block."""
+class _ScannedLines:
+    """The lines of a block with the places of their values."""
 
     def __init__(self, block: bytes, tree: Any, data_node: int, slots: int, strict: bool) -> None:
         self.block = block
@@ -135,14 +135,14 @@ class LineChunks:
             yield from in_lines(block, most)
 
     def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
-        """The lines of a block; `numbers` stand in for ids, by default the numbers that follow."""
+        """The chunk of a block; `numbers` are ids for lines without one; by default the next."""
         return self._chunk_of(self._scan(block), numbers)
 
-    def _scan(self, block: bytes) -> _Scanned:
+    def _scan(self, block: bytes) -> _ScannedLines:
         strict = not self._mapping.is_plain
-        return _Scanned(block, self._tree, self._data_node, self._slots, strict)
+        return _ScannedLines(block, self._tree, self._data_node, self._slots, strict)
 
-    def _chunk_of(self, scanned: _Scanned, numbers: Rows | None = None) -> Chunk:
+    def _chunk_of(self, scanned: _ScannedLines, numbers: Rows | None = None) -> Chunk:
         is_plain, block = self._mapping.is_plain, scanned.block
         line_numbers = scanned.numbers + self._lines
         row_numbers = np.arange(self._rows + 1, self._rows + 1 + scanned.count)
@@ -181,7 +181,7 @@ class LineChunks:
         return [*names, *mapped]
 
     def _wanted(self, tree: NameTree, name: str) -> _Wanted | None:
-        """Where an attribute of CloudEvents may stand; None if nowhere."""
+        """The slots of an attribute of CloudEvents; None if it has none."""
         origin = self._mapping.columns.get(name)
         if origin is not None:
             return _Wanted(tuple(tree.add(each) for each in _ways(origin.path)), origin.unit)
@@ -202,7 +202,7 @@ class LineChunks:
             return _Wanted((tree.add(path),))
         return _Wanted((tree.add([each.name]), tree.add(path)))
 
-    def _is_split(self, scanned: _Scanned) -> bool:
+    def _is_split(self, scanned: _ScannedLines) -> bool:
         """Whether a name is an attribute of CloudEvents in some rows, and of the data in others."""
         if not self._mapping.is_plain:
             return False
@@ -215,7 +215,7 @@ class LineChunks:
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _cloud_event(self, scanned: _Scanned, _: Rows, doubtful: Mask) -> dict[str, pa.Array]:
+    def _cloud_event(self, scanned: _ScannedLines, _: Rows, doubtful: Mask) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name, wanted in self._context.items():
             assert wanted is not None
@@ -246,7 +246,7 @@ class LineChunks:
         return columns
 
     def _plain_context(
-        self, scanned: _Scanned, row_numbers: Rows, doubtful: Mask
+        self, scanned: _ScannedLines, row_numbers: Rows, doubtful: Mask
     ) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name, wanted in self._context.items():
@@ -261,7 +261,7 @@ class LineChunks:
                 continue
             found = places.texts()
             nested = (kinds == json_lines.OBJECT) | (kinds == json_lines.ARRAY)
-            # What is an object and not mapped stays in the data.
+            # An object that is not mapped stays in the data.
             doubtful |= found.unread if is_mapped else found.unread & ~nested
             if name == "specversion":
                 doubtful |= places.present & ~nested & ~_equals(found.column, VERSION)
@@ -281,7 +281,7 @@ class LineChunks:
         self,
         each: DeclaredAttribute,
         wanted: _Wanted | None,
-        scanned: _Scanned,
+        scanned: _ScannedLines,
         codes: Any,
         columns: dict[str, pa.Array],
         doubtful: Mask,
@@ -305,14 +305,14 @@ class LineChunks:
             found = places.typed(each.type, self._mapping.zone)
         else:
             found = places.times(None, wanted.unit)
-        # In a row whose type does not declare it, the value is an attribute of another kind. Of an
-        # event whose type nobody declares, no rule asks for anything.
+        # In a row whose type does not declare the attribute, the value may be of any kind. No rule
+        # reads events of an undeclared type.
         doubtful |= (found.unread | (places.present & ~declared)) & is_known
         columns[each.name] = found.column
 
 
 def _ways(path: str) -> list[list[str]]:
-    """The ways in which a path may be written: names with dots in them go first."""
+    """The names that a dotted path may stand for: names with dots in them go first."""
     parts = path.split(".")
     return [[*parts[:at], ".".join(parts[at:])] for at in range(len(parts))]
 
@@ -326,7 +326,7 @@ def _equals(column: pa.Array, text: str) -> Mask:
 
 @dataclass(frozen=True)
 class _LineSource:
-    """Reads lines of a block singly."""
+    """Reads single lines of a block."""
 
     block: bytes
     begins: Rows

@@ -1,7 +1,7 @@
-"""Which names of JSON lines are asked for, as a tree that the scanner walks.
+"""The wanted names of JSON lines, as a tree for the scanner.
 
-In come paths, each with a number (its slot); out go arrays for `kernels.json_lines`. The same path
-may be asked for twice and then has one slot.
+In come paths; each has a number, its slot. Out go arrays for `kernels.json_lines`. A path that is
+added twice has one slot.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ensue.events.kernels.json_lines import CLASHING, MIXED, NO_SLOT
 
 
 class NameTree:
-    """Paths from the members of a line down, each a slot."""
+    """Paths from the members of a line down, each with a slot."""
 
     def __init__(self) -> None:
         self._children: list[dict[str, int]] = [{}]
@@ -31,7 +31,7 @@ class NameTree:
         return self._slots[node]
 
     def forbid(self, name: str) -> None:
-        """Have lines noted that have a member of this name."""
+        """Let the scanner mark lines with a member of this name."""
         if name not in self._children[0]:
             self._slots[self._node([name])] = CLASHING
 
@@ -46,7 +46,7 @@ class NameTree:
         return node
 
     def arrays(self, data_path: str) -> tuple[Any, int]:
-        """The tree for the scanner, and the number that the node of `data_path` has there."""
+        """The tree for the scanner, and the number of the node of `data_path` in it."""
         order = [0]
         for node in order:
             order += self._children[node].values()
@@ -83,7 +83,7 @@ class NameTree:
 
 
 def _digest(name: bytes) -> int:
-    """What the scanner's `digest_of` makes of the name."""
+    """The digest of a name, as in the scanner's `digest_of`."""
     first = int.from_bytes(name[:8], "little")
     last = int.from_bytes(name[-8:], "little") if len(name) > 8 else 0
     return (first ^ last * MIXED) & 0xFFFF_FFFF_FFFF_FFFF

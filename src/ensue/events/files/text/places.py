@@ -1,8 +1,8 @@
 """Typed columns from places in a block of bytes.
 
-In comes, for each row, where a value stands and how it is written; out goes an Arrow array, and
-which rows have a value that was not read. What is read here means exactly what `conformance` and
-`columns.convert_text` make of the same value; the rest is for them.
+In come, for each row, the place and the form of a value; out go an Arrow array, and the rows whose
+value was not read. A value that is read here is exactly what `conformance` and
+`columns.convert_text` make of it; rows with other values are left to them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REAL = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 
 class Typed(NamedTuple):
-    """`unread` are rows that have a value which the column does not hold."""
+    """A column; `unread` are the rows with a value that the column does not have."""
 
     column: pa.Array
     unread: Mask
@@ -35,9 +35,9 @@ class Typed(NamedTuple):
 
 @dataclass(frozen=True)
 class ValuePlaces:
-    """Where the values of one name stand. `kinds` is for JSON, `quoted` for CSV.
+    """The places of the values of one name. `kinds` is for JSON, `quoted` for CSV.
 
-    `present` says which rows have a value; null is none.
+    `present` are the rows with a value that is not null.
     """
 
     data: Any
@@ -51,7 +51,7 @@ class ValuePlaces:
         return len(self.begins)
 
     def typed(self, type_: ValueType, zone: ZoneInfo | None) -> Typed:
-        """The column of an attribute that is declared so."""
+        """The column of an attribute of a type."""
         if not self.present.any():
             return Typed(pa.nulls(len(self), arrow_type(type_)), np.zeros(len(self), np.bool_))
         match type_.kind:
@@ -67,7 +67,7 @@ class ValuePlaces:
                 found = self.texts()
         wanted = arrow_type(type_)
         if found.column.type == wanted or type_.kind == "integer":
-            # Whole numbers of any size are compared with the range of their type later.
+            # The range of integers is checked later, by their type.
             return found
         return Typed(found.column.cast(wanted), found.unread)
 
@@ -78,14 +78,14 @@ class ValuePlaces:
         return Typed(column, (self.present & ~is_text) | wrong)
 
     def written(self) -> tuple[pa.Array, Mask]:
-        """Texts and numbers as they are written, and which rows have one."""
+        """Texts and numbers as they are written, and the rows that have one."""
         kinds = (json_lines.TEXT, json_lines.ESCAPED, json_lines.WHOLE, json_lines.REAL)
         is_written = self._is_kind(*kinds)
         column, wrong = self._copied(is_written)
         return column, is_written & ~wrong
 
     def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
-        """Rows that are RFC 3339 text, or numbers in a unit."""
+        """Times from RFC 3339 text, or from numbers in a unit."""
         if unit is not None:
             column, is_written = self.written()
             found = instants_in(column, unit, None)
@@ -135,7 +135,7 @@ class ValuePlaces:
         return True if self.quoted is None else ~self.quoted
 
     def _copied(self, wanted: Mask) -> tuple[pa.Array, Mask]:
-        """The bytes of these rows as texts, null in the others; and which could not be read."""
+        """The bytes of wanted rows as texts, null in others; and the rows that were not read."""
         if self.kinds is not None:
             how = (self.kinds == json_lines.ESCAPED).astype(np.uint8) * texts.JSON_ESCAPES
         else:

@@ -24,6 +24,7 @@ from ensue.machine.records import MachineRecord
 
 FORMAT = "ensue-site"
 VERSION = 1
+"""Raised with every change of what is written. A snapshot of any other version is refused."""
 
 
 class SavedStarts(msgspec.Struct, array_like=True, frozen=True):
@@ -128,8 +129,8 @@ class Attached(msgspec.Struct, frozen=True):
     waiting: list[Event]
     given: list[Event]
     first_given: int
-    events_read: int = 0
-    dissent: Dissent = msgspec.field(default_factory=Dissent)
+    events_read: int
+    dissent: Dissent
 
 
 def write(attached: Attached) -> bytes:
@@ -142,12 +143,19 @@ def write(attached: Attached) -> bytes:
 
 
 def read(data: bytes) -> Attached:
-    """Raises `SnapshotError` for what is no snapshot of a site, or is damaged."""
+    """Raises `SnapshotError` for what is no snapshot of a site, damaged, or of another version."""
     try:
         envelope = msgspec.msgpack.decode(data, type=tuple[str, int, bytes, bytes])
         kind, version, digest, body = envelope
-        if kind != FORMAT or version != VERSION or hashlib.sha256(body).digest() != digest:
-            raise SnapshotError("the bytes are not those of a site that was saved by this version")
+        if kind != FORMAT:
+            raise SnapshotError("the bytes are no snapshot of a site")
+        if version != VERSION:
+            raise SnapshotError(
+                f"the snapshot of the site has version {version}, and this version of ensue reads"
+                f" version {VERSION}: use the version of ensue that wrote it"
+            )
+        if hashlib.sha256(body).digest() != digest:
+            raise SnapshotError("the snapshot of the site is damaged: its checksum does not fit")
         return msgspec.msgpack.decode(body, type=Attached)
     except msgspec.MsgspecError as error:
         raise SnapshotError(f"the snapshot of the site is damaged: {error}") from None

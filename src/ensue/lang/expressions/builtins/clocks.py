@@ -1,7 +1,7 @@
-"""HOUR, MINUTE and WEEKDAY: what a clock on a wall shows at a timestamp, in UTC or a named zone.
+"""HOUR, MINUTE and WEEKDAY of a timestamp, in UTC or a named time zone.
 
-Zones are those of the IANA database, by name. A weekday is a number from 0, Monday, to 6, Sunday,
-as in Python, MySQL and Spark. A zone that there is none of is refused when a library is checked.
+Zones are those of the IANA database, by name. A weekday is a number from 0 (Monday) to 6 (Sunday),
+as in Python, MySQL and Spark. An unknown zone is refused when a library is checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def weekday_of(time: datetime, zone: str = "UTC") -> int:
 
 
 def zone_problem(zone: str) -> str | None:
-    """What is wrong with the name of a zone, if anything is."""
+    """What is wrong with the name of a zone; None if nothing is."""
     try:
         _zone(zone)
     except FaultError:

@@ -1,4 +1,4 @@
-"""Functions that other languages have and CESQL has not, each with what to write instead."""
+"""Functions of other languages that CESQL lacks, each with the advice what to write instead."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The functions of CESQL: their signatures, and what they compute.
+"""The functions of CESQL: their signatures, and their implementation.
 
-Arguments are cast as a signature says; that, and what an argument in error means, is the same for
-all functions and stands in `evaluation`. What is wrong with the values themselves is a
-`FaultError` with the value to go on with. A call of a function that is not here, or with another
-number of arguments, is found when a library is checked (`kinds`), and is `missingFunction` when it
-is evaluated all the same. `BETWEEN`, `IS_NULL` and `MATCHES` are written as operators.
+`evaluation` casts arguments as the signature says, and handles arguments in error. A value that a
+function cannot take is a `FaultError` with the value to go on with. A call of an unknown function,
+or with a wrong number of arguments, is found when a library is checked (`checking.kinds`); its
+evaluation has the error `missingFunction`. `BETWEEN`, `IS_NULL` and `MATCHES` are written as
+operators.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from ensue.lang.expressions.values import (
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`parameters` are kinds; those past `required` may be left out, `more` may follow at will.
+    """A function. `parameters` are kinds; those past `required` are optional.
 
-    With `takes_null` an argument that is null comes as `MISSING`. With `problem` the arguments
-    past the first are constants, and it tells what is wrong with one.
+    Any number of arguments of the kind `more` may follow. With `takes_null` a null argument is
+    passed as `MISSING`. With `problem` the arguments past the first must be constants, and
+    `problem` tells what is wrong with one.
     """
 
     parameters: tuple[str, ...]
@@ -51,7 +52,7 @@ class Function:
 
     @property
     def allowed(self) -> str:
-        """How many arguments are allowed, in words."""
+        """The allowed number of arguments, in words."""
         most = len(self.parameters)
         if self.more is not None:
             return f"{self.required} or more"
@@ -71,7 +72,7 @@ def _right(text: str, count: int) -> str:
 
 
 def _substring(text: str, position: int, length: int | None = None) -> str:
-    """Positions count from 1, or from the end where they are negative; 0 is before all text."""
+    """Positions count from 1, or from the end if negative; 0 is before the text."""
     if abs(position) > len(text) or (length is not None and length < 0):
         raise FaultError("functionEvaluation", "")
     if position == 0:

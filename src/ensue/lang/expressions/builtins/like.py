@@ -1,7 +1,7 @@
 """LIKE: `%` stands for any characters, also none, `_` for exactly one.
 
-A backslash takes the meaning from a `%` or `_` behind it, and is an ordinary character elsewhere.
-The text between two `%` is looked for once, from the left, so that no pattern makes matching slow.
+A backslash escapes a `%` or `_` behind it, and is an ordinary character elsewhere. The pattern
+between two `%` is searched once, from the left, so that no pattern makes matching slow.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ _ELEMENT = re.compile(r"\\[%_]|.", re.DOTALL)
 
 
 class _Stretch(NamedTuple):
-    """What stands between two `%`: a text of one length, some of its characters left open."""
+    """The pattern between two `%`: of one length, with `_` for some characters."""
 
     expression: re.Pattern[str]
     length: int
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether the whole text is as the pattern says."""
+    """Whether a pattern matches the whole text."""
     first, *others = _stretches(pattern)
     if not others:
         return first.expression.fullmatch(text) is not None
     *middle, last = others
     if first.expression.match(text) is None:
         return False
-    # The leftmost place for each stretch leaves the most room for those behind it.
+    # The leftmost place of each stretch leaves the most room for those behind it.
     place = first.length
     for stretch in middle:
         found = stretch.expression.search(text, place)

@@ -1,8 +1,8 @@
 """IN_NETWORK: whether an address lies in one of some networks.
 
 Addresses are IPv4 or IPv6 text; networks are CIDR text, such as `10.0.0.0/8` or `fe80::/10`. An
-address is never in a network of the other version. What is no address is an error of CESQL, so
-that a predicate does not hold; what is no network is refused when a library is checked.
+address is never in a network of the other version. A text that is no address is an error of CESQL,
+so that a predicate does not hold; a text that is no network is refused when a library is checked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_in_network(address: str, *networks: str) -> bool:
 
 
 def network_problem(network: str) -> str | None:
-    """What is wrong with a network, if anything is."""
+    """What is wrong with a network; None if nothing is."""
     try:
         _network(network)
     except FaultError:

@@ -1,8 +1,8 @@
 """MATCHES: regular expressions in the syntax of RE2, which are matched in linear time.
 
 In come a text and a pattern; out goes whether the pattern is found anywhere in the text (`^` and
-`$` tie it to the ends). What RE2 does not read (references back, looking around) and what would
-need too much memory is refused when a library is checked, so that no event meets it.
+`$` anchor it). A pattern that RE2 does not read (with backreferences or lookaround), or that would
+need too much memory, is refused when a library is checked.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from functools import lru_cache
 from typing import Any
 
 LONGEST_PATTERN = 1_000
-"""How many characters a pattern may have."""
+"""The most characters of a pattern."""
 
 
 def is_found(text: str, pattern: str) -> bool:
-    """Whether the pattern matches some part of the text. Raises ValueError for half characters."""
+    """Whether a pattern matches some part of a text. Raises ValueError for a lone surrogate."""
     # A text with a lone surrogate is no Unicode text, and RE2 reads UTF-8.
     return _compiled(pattern).search(text) is not None
 
 
 def pattern_problem(pattern: str) -> str | None:
-    """What is wrong with a pattern, if anything is."""
+    """What is wrong with a pattern; None if nothing is."""
     import re2
 
     if len(pattern) > LONGEST_PATTERN:

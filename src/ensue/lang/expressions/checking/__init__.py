@@ -1,5 +1,5 @@
-"""What can be said of an expression before it runs.
+"""Checks of an expression before it runs.
 
-`kinds` finds mistakes and the kind of the result, `fitting` whether that result fits an attribute,
-and `surprises` warns of what is right and yet reads otherwise than it looks.
+`kinds` finds mistakes and the kind of the result, `fitting` checks whether that result fits an
+attribute, and `surprises` warns of expressions that are correct and misleading.
 """

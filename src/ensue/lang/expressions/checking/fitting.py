@@ -1,8 +1,9 @@
-"""Whether the value of an expression fits an attribute, as far as that can be told before a run.
+"""Checks that the value of an expression fits an attribute.
 
-A constant is judged by its value, a name by its declared type, anything computed by its kind; what
-only a run can tell is let through, and is null where it does not fit then. What cannot be right is
-reported as `value-does-not-fit`, with what was given, what is allowed and what to write instead.
+A constant is judged by its value, a name by its declared type, a computed value by its kind. A
+value that only a run can judge is accepted, and is null where it does not fit then. A value that
+can never fit is reported as `value-does-not-fit`, with what was given, what is allowed and what to
+write instead.
 """
 
 from __future__ import annotations

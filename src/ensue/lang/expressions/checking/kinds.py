@@ -1,10 +1,10 @@
 """Checks of an expression before it runs, and the kind of its result.
 
-In comes a tree and a way to ask for the declared type of a name; into the `Diagnostics` go calls
-of functions that do not exist, numbers out of range, operands that no cast can save, and chains
-that read otherwise than they look. Out goes the kind of the result: `boolean`, `integer`, `real`,
-`number` (an integer or a real), `string`, `timestamp`, `sequence`, or None where only a run can
-tell. Names are the resolver's to report. Whether a value fits an attribute is asked in `fitting`.
+In come a tree and a function for the declared type of a name; into the `Diagnostics` go calls of
+unknown functions, numbers out of range, operands that cannot be cast, and misleading chains. Out
+goes the kind of the result: `boolean`, `integer`, `real`, `number` (an integer or a real),
+`string`, `timestamp`, `sequence`, or None where only a run can tell. The function for names reports
+unknown names. Whether a value fits an attribute is checked in `fitting`.
 
 The module is long because every kind of node has its check here, one method each.
 """
@@ -57,10 +57,10 @@ from ensue.lang.expressions.values import CASTS, LARGEST_INTEGER, FaultError, ki
 Kind = str
 Resolve = Callable[[Name], ValueType | None]
 ResolveAggregate = Callable[[Call], ValueType | None]
-"""The declared type of what an aggregate is asked of; it reports an aggregate that is out of place
-or is asked of something else than a port."""
+"""The declared type of the argument of an aggregate; it reports an aggregate that is out of place,
+or is not over a port."""
 
-# By the kind that an operator wants: the kinds whose values the implicit cast never takes.
+# By the kind that an operator needs: the kinds that can never be cast to it implicitly.
 _NEVER: dict[Kind, frozenset[Kind]] = {
     "any": frozenset(),
     "string": frozenset({"sequence"}),
@@ -90,9 +90,9 @@ def check_expression(
     diagnostics: Diagnostics,
     aggregate: ResolveAggregate | None = None,
 ) -> Kind | None:
-    """Report what is wrong with an expression, and tell the kind of its result.
+    """Report the mistakes in an expression, and return the kind of its result.
 
-    Without `aggregate` no aggregate may stand in it.
+    Without `aggregate` no aggregate is allowed in it.
     """
     return _Check(resolve, diagnostics, aggregate).kind(expression)
 
@@ -166,7 +166,7 @@ class _Check:
                 return self._term(expression)
 
     def _term(self, term: Term) -> Kind:
-        """A filter inside a term asks stored publications, which may be of any type."""
+        """The check of a term; its filter reads stored publications, which may be of any type."""
         if not isinstance(term, After | Before | During | Related):
             self._resolve(term.name)
         match term:
@@ -211,7 +211,7 @@ class _Check:
         return kind
 
     def _negate(self, operand: Expression) -> Kind | None:
-        # The smallest integer is written as the negation of one that alone would be too large.
+        # The smallest integer is the negation of a number that is too large by itself.
         if isinstance(operand, Literal):
             kind = self._literal(operand, LARGEST_INTEGER + 1)
         else:
@@ -235,12 +235,12 @@ class _Check:
                 at = left if left_kind == "timestamp" else right
                 advice = "`b.time - a.time` is a number of seconds: compare that, as `... < 300`"
                 self._cannot_cast(at, "timestamp", f"`{sign}`", advice)
-                # What comes of it is not known, so that one mistake is told once.
+                # The result is unknown, so that one mistake is reported once.
                 left, left_kind = whole, None
                 continue
             self._want("number", left, left_kind, f"`{sign}`")
             self._want("number", right, right_kind, f"`{sign}`")
-            # What stands left of the next sign is a number, and no constant.
+            # The left operand of the next operator is a number, and no constant.
             if sign == "-" and None in (left_kind, right_kind):
                 # Both may turn out to be timestamps, and the difference a real.
                 left_kind = "real" if "real" in (left_kind, right_kind) else "number"
@@ -265,7 +265,7 @@ class _Check:
             if wanted is not None:
                 self._want(wanted, left, left_kind, f"`{sign}`")
                 self._want(wanted, right, right_kind, f"`{sign}`")
-            # What stands left of the next sign is the result so far, and no constant.
+            # The left operand of the next operator is the result so far, and no constant.
             left, left_kind = whole, "boolean"
         return "boolean"
 
@@ -274,7 +274,7 @@ class _Check:
     ) -> None:
         """Warn once of an operand that is declared as text, and is cast to a number."""
         if any(isinstance(x, Literal) and isinstance(x.value, str) for x, _ in sides):
-            # A constant is reported by itself if it is no number.
+            # A constant that is no number is reported elsewhere.
             return
         for (operand, kind), (other, others) in zip(sides, reversed(sides), strict=True):
             if wanted == "number" and kind == "string" and isinstance(operand, Name):
@@ -324,12 +324,12 @@ class _Check:
             case "MATCHES" | "IS_NULL":
                 warn_not_binds_tightest(call, call.arguments[0], self._diagnostics)
         if function.result == "any":
-            # Of one kind if all of them are.
+            # The result has a known kind if all arguments have the same.
             return kinds[0] if len(set(kinds)) == 1 else None
         return _number_kind(kinds) if function.result == "number" else function.result
 
     def _instead_of(self, function: str) -> str:
-        """What to write for a function that does not exist."""
+        """The advice for a function that does not exist."""
         aggregate = None
         if self._resolve_aggregate is not None:
             aggregate = close_match(function, AGGREGATES)
@@ -338,7 +338,7 @@ class _Check:
         return FOREIGN_FUNCTIONS.get(function) or did_you_mean(function, FUNCTIONS)
 
     def _constants(self, call: Call, problem: Callable[[str], str | None]) -> None:
-        """Report the arguments that must be constants and are none, or are wrong."""
+        """Report arguments that must be constants and are not, or are wrong constants."""
         for argument in call.arguments[1:]:
             match argument:
                 case Literal(str() as value):
@@ -389,11 +389,11 @@ class _Check:
         return "boolean"
 
     def _want(self, wanted: Kind, operand: Expression, kind: Kind | None, by: str) -> None:
-        """Report an operand that the implicit cast to the wanted kind never takes."""
+        """Report an operand that can never be cast to the wanted kind implicitly."""
         if kind is None:
             return
         if kind in _NEVER[wanted]:
-            # CESQL defines what comes of a failed cast between its own types, so that is legal.
+            # A failed cast between CESQL's own types has a defined result, so it is legal.
             is_legal = kind not in ("timestamp", "sequence") and wanted != "timestamp"
             self._cannot_cast(operand, kind, by, _ADVICE[wanted], is_legal)
         elif isinstance(operand, Literal) and isinstance(operand.value, str):
@@ -415,7 +415,7 @@ class _Check:
 
 
 def _instead_of_constant(wanted: Kind, text: str, by: str) -> str:
-    """What to write for a text that an operator can never take."""
+    """The advice for a text that an operator can never take."""
     day = re.match(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d:\d\d))?", text)
     if wanted == "timestamp" and day:
         return f"write `{day[1]}T{day[2] or '00:00:00'}Z`: a time has a date, a time and an offset"
@@ -440,13 +440,13 @@ def _family(kind: Kind) -> Kind:
 
 
 def _compared_as(sign: str, left: Kind | None, right: Kind | None) -> Kind | None:
-    """The kind that both sides of a comparison are cast to, where it can be told."""
+    """The kind that both sides of a comparison are cast to; None where it is not known."""
     if "sequence" in (left, right):
         return "string"
     if "timestamp" in (left, right):
         return "timestamp"
     if sign in ("=", "!="):
-        # A left side that is not known may be a timestamp, to which a string would be cast.
+        # An unknown left side may be a timestamp, to which a string would be cast.
         return None if right is None or left is None else _family(right)
     # Either side may turn out to be a timestamp, unless the other could not be compared with it.
     if {left, right} & {"boolean", "integer", "real", "number"}:

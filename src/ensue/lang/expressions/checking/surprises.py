@@ -1,8 +1,8 @@
-"""Warnings of expressions that read otherwise than they look, though nothing is wrong with them.
+"""Warnings of expressions that are correct and misleading: their meaning is not what it seems.
 
-In comes a tree and what its names are declared as; into the `Diagnostics` go comparisons that are
+In come a tree and the declared types of its names; into the `Diagnostics` go comparisons that are
 constant by their form, texts that an operator takes for numbers, `NOT` that binds tighter than it
-looks, `AND` and `OR` without brackets, and patterns with the signs of another language.
+seems to, `AND` and `OR` without brackets, and patterns with the wildcards of another language.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _MOST_OPERANDS_SHOWN = 12
 def warn_constant(
     whole: Comparison, left: Expression, right: Expression, diagnostics: Diagnostics
 ) -> None:
-    """Warn of a comparison that is constant by its form: a value with itself, or two constants.
+    """Warn of a comparison that is constant by its form: of a value with itself, or of constants.
 
-    Both sides are sums and products of numbers and of one and the same name.
+    Both sides must be sums and products of numbers and of one and the same name.
     """
     names, others = _plain_names(left), _plain_names(right)
     if names is None or names != others or len(names) > 1:
@@ -119,7 +119,7 @@ def _as_text(x: Expression, shown: str) -> str:
 
 
 def warn_wildcards(whole: Like, diagnostics: Diagnostics) -> None:
-    """Warn of a pattern of `LIKE` with the signs of a shell: `'x*'`."""
+    """Warn of a pattern of `LIKE` with the wildcards of a shell: `'x*'`."""
     pattern = whole.pattern
     if "*" in pattern and not re.search(r"(?<!\\)[%_]", pattern):
         diagnostics.warning(
@@ -138,7 +138,7 @@ def warn_not_binds_tightest(
     text = diagnostics.source.text
     if not isinstance(operand, Not) or operand.span == NOWHERE:
         return
-    # The place of what stood in brackets begins with the bracket.
+    # The span of an operand in brackets begins with the bracket.
     if text[operand.span.start : operand.span.start + 1] == "(":
         return
     inner = print_expression(operand.operand)
@@ -182,7 +182,7 @@ def warn_mixed(logic: Logic, diagnostics: Diagnostics) -> None:
 
 
 def _plain_names(x: Expression) -> frozenset[tuple[str, ...]] | None:
-    """The names in a sum or product of names and constants; None where there is more in it."""
+    """The names in a sum or product of names and constants; None for any other expression."""
     match x:
         case Name(parts):
             return frozenset({parts})

@@ -1,8 +1,8 @@
-"""One expression as text, read by itself.
+"""The parser of a single expression.
 
-In comes the text of a predicate or a value, out goes its tree, or a `LibraryError` that says where
-the text stops being one and what could stand there. Expressions inside a library are read by the
-same grammar and the same `TermReading`, through `ensue.lang.parsing.parser`.
+In comes the text of a predicate or a value; out goes its tree, or a `LibraryError` with the place
+of the mistake and what is allowed there. Expressions inside a library are read by the same grammar
+and the same `TermReading`, through `ensue.lang.parsing.parser`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ensue.lang.source import Source, Span
 
 
 def parse_expression(text: str, name: str = "<expression>") -> Expression:
-    """Read one expression. Raises `LibraryError` if it is none, or nested too deep."""
+    """The tree of an expression. Raises `LibraryError` for a mistake, or too deep nesting."""
     # lark takes longer to import than the rest of the package; trees built in Python need none.
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -77,7 +77,7 @@ _OPERATOR = frozenset({"LOGIC", "ADDITIVE", "MULTIPLICATIVE"})
 
 
 def expected_words(terminals: Collection[str]) -> str | None:
-    """What could have stood there, for a person: kinds of things rather than every terminal."""
+    """The allowed words in a message: kinds of things rather than every terminal."""
     kinds = set(terminals)
     words = []
     if kinds >= _OPERAND:
@@ -91,7 +91,7 @@ def expected_words(terminals: Collection[str]) -> str | None:
 
 
 def window_hint(before: str) -> str | None:
-    """What is missing in `AFTER(10) (...)`, a term up to the second bracket."""
+    """The hint for `AFTER(10) (...)`, which lacks a unit; `before` ends at the second bracket."""
     if re.search(r"\b(after|before)\s*\(\s*[\d.]+\s*\)\s*\Z", before[-100:], re.IGNORECASE):
         return "give the duration a unit: ms, s, min, h or d"
     return None

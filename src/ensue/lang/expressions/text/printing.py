@@ -1,8 +1,8 @@
-"""An expression as text again, so that reading the text gives the same tree.
+"""The printer of expressions: text that is read as the same tree.
 
-Brackets stand only where the tree differs without them; keywords are in upper case and strings in
-single quotes. A literal that no text can name (a negative number, which is a `Negate`; a string
-with a line end; a time without a zone) is refused, because its text would mean something else.
+Brackets are printed only where the tree would differ without them; keywords are in upper case and
+strings in single quotes. A literal without a text of its own (a negative number, which is a
+`Negate`; a string with a line end; a time without a zone) is refused.
 """
 
 from __future__ import annotations
@@ -98,11 +98,11 @@ def _text(expression: Expression) -> str:
 
 
 _OPERANDS = {"BETWEEN": 3, "IS_NULL": 1, "MATCHES": 2}
-"""The functions that are written as operators, and how many operands they have then."""
+"""The functions that are written as operators, with the number of their operands."""
 
 
 def _written(expression: Expression) -> str | None:
-    """The function that this is written with as an operator, negated or not."""
+    """The function of an expression that is written as an operator, negated or not."""
     call = expression.operand if isinstance(expression, Not) else expression
     if not isinstance(call, Call) or len(call.arguments) != _OPERANDS.get(call.function):
         return None

@@ -1,13 +1,13 @@
 """From the parser's reductions to expression trees.
 
-`ExpressionReading` has one method for each expression rule of `grammar.lark`. It is mixed
-into the transformer that the LALR parser calls while it reads, so no tree of tokens is ever walked
-and the depth of the input costs no Python stack. Signs are kept by the grammar, so that every node
-knows its place; brackets leave nothing behind but the wider place of what stood in them. The rules
-under `term` are read by its subclass in `term_reading`.
+`ExpressionReading` has one method for each expression rule of `grammar.lark`. It is mixed into the
+transformer that the LALR parser calls while it reads, so that no tree of tokens is walked and deep
+input needs no Python stack. The grammar keeps operators as tokens, so that every node knows its
+span; brackets only widen the span of the node inside. The rules under `term` are read by the
+subclass in `term_reading`.
 
-Refused here, as `UnreadableError`, is only what cannot be held in a tree. Numbers out of range are
-read and left to `kinds`, too deep nesting is left to `nesting`.
+Only a literal that no tree can hold is refused here, as `UnreadableError`. Numbers out of range are
+left to `checking.kinds`, too deep nesting to `nesting`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # A node, a token of lark, or `None` where an optional sign was left out.
 Child: TypeAlias = "Expression | Token | None"
 
-# Longer ones are out of range all the same, and Python refuses to read very long ones.
+# Longer numbers are out of range in any case, and Python refuses to read very long ones.
 _MOST_DIGITS = 20
 
 
@@ -56,7 +56,7 @@ class UnreadableError(Exception):
 
 
 class ExpressionReading:
-    """The expression rules of the grammar; each method takes what the rule has matched."""
+    """The expression rules of the grammar; each method takes the children of its rule."""
 
     def logic(self, children: Sequence[Child]) -> Expression:
         operators = tuple(each.upper() for each in signs_in(children))
@@ -161,7 +161,7 @@ class ExpressionReading:
 
 
 def signs_in(children: Sequence[Child]) -> list[Token]:
-    # A token is a string, and no node is; lark itself need not be loaded to tell them apart.
+    # A token is a string and a node is not, so that lark need not be imported here.
     return [each for each in children if isinstance(each, str)]
 
 
@@ -187,5 +187,5 @@ def _end(child: Expression | Token) -> int:
 
 
 def unquoted(text: str) -> str:
-    """A backslash escapes the quote and itself only: LIKE patterns need the others as they are."""
+    """A backslash escapes only a quote and itself: LIKE patterns need all others as they are."""
     return re.sub(rf"\\([\\{text[0]}])", r"\1", text[1:-1])

@@ -1,8 +1,8 @@
 """The text of terms that ask a history, an ontology or a bag.
 
-In comes a term and the printer of whole expressions, which prints the filters inside it; out goes
-text that reads as the same term. Keywords are in upper case, references in lower case. A concept
-that is no name, with or without a prefix, stands in quotes.
+In come a term and the printer of expressions, for the filters inside the term; out goes text that
+is read as the same term. Keywords are in upper case, references in lower case. A concept that is no
+name, with or without a prefix, is quoted.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def print_term(
     constant: Callable[[tree.Literal], str],
     quote: Callable[[str], str],
 ) -> str:
-    """The text of a term; `inner`, `constant` and `quote` print what stands inside it."""
+    """The text of a term; `inner`, `constant` and `quote` print its parts."""
     match term:
         case After() | Before():
             word = "AFTER" if isinstance(term, After) else "BEFORE"

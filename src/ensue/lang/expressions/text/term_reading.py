@@ -1,9 +1,9 @@
 """From the parser's reductions to the terms of histories, ontologies and bags.
 
 `TermReading` has one method for each rule under `term` in the grammar, beside those of
-`ExpressionReading`. A reference that is neither `start` nor `end`, a count of none, a duration out
-of range and an operator that cannot be used are refused here, where they stand; whether there is a
-history or an ontology to ask is told by the checker of a library, or by an index of subscriptions.
+`ExpressionReading`. A reference that is neither `start` nor `end`, a count of zero, a duration out
+of range and an operator that cannot be used are refused here. The checker of a library, or an index
+of subscriptions, checks whether there is a history or an ontology to ask.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ _TESTS: dict[str, type[IsA | Subsumes | SameAs]] = {
 
 
 class TermReading(ExpressionReading):
-    """All of the expression rules. A subclass may report what is refused, and go on."""
+    """All expression rules. A subclass may report a refused text and go on."""
 
     def refuse(self, error: UnreadableError) -> None:
-        """Called for what cannot be held in a tree; where it returns, a stand-in goes on."""
+        """Called for a text that no tree can hold; if it returns, a stand-in takes its place."""
         raise error
 
     def call(self, children: Sequence[Child]) -> tree.Expression:

@@ -1,2 +1,4 @@
-"""The index in arrays, as compiled loops read it: tests (`packing`), conjunctions (`storage`) and
-the loops themselves (`kernels`)."""
+"""The index in arrays for compiled loops.
+
+`packing` turns tests into numbers, `storage` has the conjunctions, `kernels` the loops.
+"""

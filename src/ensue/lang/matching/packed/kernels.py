@@ -1,15 +1,15 @@
-"""The compiled loops of the index: walking buckets and intervals, and checking conjunctions.
+"""The compiled loops of the index: walks through buckets and intervals, and checks of conjunctions.
 
-What is known of an event stands in `facts`, six cells a name: its number, the code of its text, its
-truth, its time, its time if it is a timestamp, and whether there is a value; a cell without a value
-is NaN. Every atom is then a question of one kind: does a cell lie between two numbers, or not.
+The facts of an event are six cells for each name: its number, the code of its text, its truth, its
+time, its time if it is a timestamp, and whether there is a value; a cell without a value is NaN.
+Every atom is then a test of one kind: whether a cell lies between two numbers, or not.
 
-An entry is a conjunction: a row of 64 bytes, so that checking it costs the memory one line. It has
-the next entry of its bucket, how many atoms there are, and two of them; more stand in `spill`. Out
-go the entries that hold, marked where Python has to ask more. A value that a cell cannot hold (a
-number beyond 2^53) makes its event `odd`: then a cell without a value leaves all to Python.
+An entry is a conjunction: a row of 64 bytes, one cache line. It has the next entry of its bucket,
+the number of its atoms, and two atoms; further atoms are in `spill`. The loops return the entries
+that hold, marked if Python has to evaluate more. A value that a cell cannot hold (a number beyond
+2^53) makes its event `odd`: then an atom on a cell without a value leaves the entry to Python.
 
-Loops that are called for every event take arrays one by one, for a call unpacks a named tuple in
+Loops that are called for every event take arrays one by one, since to unpack a named tuple takes
 several microseconds; loops over many events take named tuples.
 """
 
@@ -27,11 +27,11 @@ from ensue.events.kernels.compiling import compiled
 NUMBER, TEXT, TRUTH, TIME, OWN_TIME, PRESENT = range(6)
 CELLS = 6
 OTHER_TEXT = -1.0
-"""The code of a text that no atom compares with."""
+"""The code of a text that is in no atom."""
 BLANK = np.array([np.nan] * 5 + [0.0])
 
-# Columns of an entry's row. The head holds how many atoms there are, two marks, and where the atoms
-# begin that are not in the row. An atom is 2 * its cell + whether it is turned, and two ends.
+# Columns of an entry's row. The head has the number of atoms, two marks, and the place in `spill`
+# of the atoms that are not in the row. An atom is 2 * cell + whether it is turned, and two ends.
 FOLLOWING, HEAD, FIRST_ATOM = range(3)
 INLINE, ATOM, ROW = 2, 3, 8
 ASKS_MORE, REMOVED = 256, 512
@@ -41,7 +41,7 @@ ENTRY = (1 << 40) - 1
 
 
 class Entries(NamedTuple):
-    """The rows of entries, read as whole numbers and as reals, and atoms that are not in a row."""
+    """The rows of entries, read as integers and as reals, and the atoms that are not in a row."""
 
     rows: npt.NDArray[np.int64]
     real_rows: npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ class Entries(NamedTuple):
 
 
 class IntervalArrays(NamedTuple):
-    """Intervals with their entries, the first `in_order` of `total` by their lower ends.
+    """Intervals with their entries; the first `in_order` of `total` are sorted by lower ends.
 
     `highest` has the largest upper end of each subtree (`fill_highest`).
     """
@@ -71,10 +71,10 @@ class FactRows(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """The lists of buckets that each event opens, and what is in a list.
+    """The lists of buckets that each event opens.
 
-    `lists` has a row for each kind of list and in it the number of a list for each event; `starts`
-    says where a list begins in `buckets`, `heads` has the first entry of each bucket.
+    `lists` has a row for each kind of list, with the number of a list for each event; `starts` has
+    the place in `buckets` at which a list begins, `heads` the first entry of each bucket.
     """
 
     lists: npt.NDArray[np.int32]
@@ -84,7 +84,7 @@ class Opened(NamedTuple):
 
 
 class Stabbed(NamedTuple):
-    """A value for each event, whether it has one, and room for the entries of one event."""
+    """A value for each event, whether it is `valid`, and room for the entries of one event."""
 
     values: npt.NDArray[np.float64]
     valid: npt.NDArray[np.bool_]
@@ -92,7 +92,7 @@ class Stabbed(NamedTuple):
 
 
 class FoundRows(NamedTuple):
-    """Room for what is found: events, and the entries that hold for them."""
+    """Room for results: events, and the entries that hold for them."""
 
     events: npt.NDArray[np.int32]
     entries: npt.NDArray[np.int64]
@@ -101,13 +101,13 @@ class FoundRows(NamedTuple):
 @njit(inline="always")
 def _fails(meta: Any, low: Any, high: Any, facts: Any, first: Any) -> Any:
     value = facts[first + (meta >> 1)]
-    # Comparisons with NaN are false, so a cell without a value fails unless it is turned around.
+    # Comparisons with NaN are false: a cell without a value fails by the second condition.
     return (low <= value <= high) == ((meta & 1) == 1) or value != value
 
 
 @njit(inline="always")
 def checked(entry: Any, entries: Any, facts: Any, first: Any, odd: Any) -> Any:
-    """The entry if all its atoms hold, marked if Python has to go on; -1 if one does not hold.
+    """The entry if all its atoms hold, marked if Python has to evaluate more; -1 otherwise.
 
     `first` is the cell of `facts` at which the event begins.
     """
@@ -151,7 +151,7 @@ def walk_buckets(
     odd: Any,
     found: Any,
 ) -> Any:
-    """The entries of some buckets that hold for one event; out goes how many are in `found`."""
+    """Write the entries of buckets that hold for one event to `found`; their number."""
     total, entries = 0, Entries(rows, real_rows, spill)
     for place in range(buckets.size):
         entry = np.int64(heads[buckets[place]])
@@ -169,9 +169,9 @@ def walk_buckets(
 
 @compiled
 def fill_highest(high: Any, highest: Any) -> None:
-    """Over intervals in the order of their lower ends: the largest upper end of each subtree.
+    """Fill in the largest upper end of each subtree, over intervals sorted by lower ends.
 
-    The tree is implicit: the middle of a stretch is the root of the stretch.
+    The tree is implicit: the middle of a range of places is its root.
     """
     stack = np.empty((128, 3), np.int64)
     depth = 0
@@ -202,13 +202,13 @@ def fill_highest(high: Any, highest: Any) -> None:
 
 @compiled
 def stab(value: Any, intervals: Any, found: Any, total: Any) -> Any:
-    """The entries whose interval holds a value, behind `total`; out goes the new total.
+    """Write the entries whose interval contains a value behind `total`; the new total.
 
-    The intervals behind `in_order` are in no order.
+    The intervals behind `in_order` are not sorted.
     """
     low, high, highest, entries, sorted_count, count = intervals
     if value != value:
-        # What is no number lies in no order, and may still make an atom come out false.
+        # NaN has no order: every interval is a candidate, since its atom may have to be false.
         for place in range(count):
             found[total] = entries[place]
             total += 1
@@ -256,7 +256,7 @@ def stab_and_check(
     found: Any,
     total: Any,
 ) -> Any:
-    """The entries whose interval holds a value and that hold for one event, behind `total`."""
+    """Write the entries that hold for one event, of those whose interval contains a value."""
     end = stab(
         value, IntervalArrays(low, high, highest, entries, sorted_count, count), found, total
     )
@@ -274,10 +274,9 @@ def stab_and_check(
 
 @compiled
 def walk_rows(begin: Any, opened: Any, entries: Any, events: Any, found: Any) -> Any:
-    """As `walk_buckets`, for many events from one on, each with the lists of buckets it opens.
+    """As `walk_buckets`, for many events from `begin` on, each with the lists that it opens.
 
-    Out go the event to go on with, which is not the last where the room for what is found has run
-    out, and how many were found.
+    Returns the event to go on with, if the room in `found` was not enough, and the number found.
     """
     lists, starts, buckets, heads = opened
     facts, width, odd = events
@@ -304,7 +303,7 @@ def walk_rows(begin: Any, opened: Any, entries: Any, events: Any, found: Any) ->
 def stab_rows(
     begin: Any, stabbed: Any, intervals: Any, entries: Any, events: Any, found: Any
 ) -> Any:
-    """As `stab_and_check`, for many events; out goes what `walk_rows` gives."""
+    """As `stab_and_check`, for many events; the result is that of `walk_rows`."""
     values, valid, candidates = stabbed
     facts, width, odd = events
     total = 0

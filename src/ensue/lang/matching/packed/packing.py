@@ -1,9 +1,9 @@
-"""Tests as the compiled loops read them, and back.
+"""Packed tests for the compiled loops, and signed atoms of packed tests.
 
 A test of a number, a text, a truth, a time or of presence becomes a cell and two ends between which
-it must lie; texts get codes, so that comparing them is comparing numbers. Bounds of one cell become
-one interval. Tests of other views, and numbers and times that a double does not hold exactly, are
-not packed: they are asked by evaluation.
+it must lie; texts have codes, so that they are compared as numbers. Bounds on one cell become one
+interval. Tests of other views, and of numbers and times that are not exact as doubles, are not
+packed: they are evaluated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CELLS = {
 
 
 class Codes:
-    """Codes of the texts that atoms compare with, for as long as one does."""
+    """The codes of texts in atoms; a code is released when no atom uses it any more."""
 
     def __init__(self) -> None:
         self.by_text: dict[str, int] = {}
@@ -76,7 +76,7 @@ class Codes:
 
 
 def pack(test: Test, slot: int, codes: Codes) -> Packed | None:
-    """The test for the loops, or None if it is to be asked by evaluation."""
+    """The packed test, or None if it has to be evaluated."""
     cell = _CELLS.get(test.view)
     if cell is None:
         return None
@@ -90,7 +90,7 @@ def pack(test: Test, slot: int, codes: Codes) -> Packed | None:
     if abs(constant) >= EXACT_IN_DOUBLES:
         return None
     number = float(constant)
-    # Times are whole microseconds; between numbers there is always another one.
+    # The next smaller and larger double make `<` of `<=`, and `>` of `>=`.
     below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
     if cell in (k.TIME, k.OWN_TIME):
         below, above = number - 1, number + 1
@@ -108,7 +108,7 @@ def pack(test: Test, slot: int, codes: Codes) -> Packed | None:
 
 
 def joined(atoms: Iterable[Packed]) -> list[Packed]:
-    """The question in fewer atoms: intervals of one cell are one interval."""
+    """The atoms with all intervals of one cell joined into one."""
     plain: dict[int, Packed] = {}
     turned = []
     for atom in atoms:
@@ -124,7 +124,7 @@ def joined(atoms: Iterable[Packed]) -> list[Packed]:
 
 
 def unpack(atom: Packed, by_slot: Sequence[AttributeIndex | None], codes: Codes) -> Signed:
-    """A signed atom that asks the same as a packed one."""
+    """A signed atom with the same meaning as a packed one."""
     attribute = by_slot[atom.cell // k.CELLS]
     assert attribute is not None
     name, cell = operand_of(attribute.parts), atom.cell % k.CELLS

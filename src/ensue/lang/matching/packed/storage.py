@@ -1,9 +1,9 @@
-"""The conjunctions of an index in arrays, as the compiled loops read them.
+"""The conjunctions of an index in arrays, for the compiled loops.
 
 An entry is a conjunction at one place: a row of its atoms, the number of its predicate, and its
-neighbours in the bucket it waits in. Buckets are doubly linked, so that an entry
-comes and goes at no cost. Numbers of entries, buckets and stretches are used again. The entries of
-one predicate are linked too (`sibling`), for its removal.
+neighbours in its bucket. Buckets are doubly linked lists, so that entries are added and removed in
+constant time. Numbers of entries and buckets, and places in `spill`, are reused. The entries of one
+predicate are linked too (`sibling`), for its removal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PLACES = tuple(k.FIRST_ATOM + k.ATOM * each for each in range(k.INLINE))
 
 
 class Packed(NamedTuple):
-    """An atom as the loops read it: a cell lies between two ends, or, `turned`, does not."""
+    """An atom for the loops: a cell lies between two ends or, if `turned`, does not."""
 
     cell: int
     turned: bool
@@ -48,11 +48,11 @@ class Storage:
         self._atoms = 0
 
     def arrays(self) -> tuple[Any, ...]:
-        """What the loops need to check an entry."""
+        """The arrays in which the loops check an entry."""
         return self.rows, self.real_rows, self.spill
 
     def add(self, predicate: int, sibling: int, atoms: Sequence[Packed], asks_more: bool) -> int:
-        """A new entry, which waits nowhere yet."""
+        """A new entry without a place."""
         if self._free_entries:
             entry = self._free_entries.pop()
         else:
@@ -102,7 +102,7 @@ class Storage:
             setattr(self, name, np.concatenate([array, np.empty_like(array)]))
 
     def wait_in(self, entry: int, table: Table, key: Any) -> None:
-        """Put an entry at the front of the bucket that a table has under a key."""
+        """Put an entry at the front of the bucket under a key of a table."""
         bucket = table.get(key)
         if bucket is None:
             if self._free_buckets:
@@ -127,13 +127,13 @@ class Storage:
         self._ranges[entry] = ranges
 
     def remove(self, entry: int) -> None:
-        """Take an entry away from where it waits; its number is used again."""
+        """Remove an entry from its place; its number is reused."""
         ranges = self._ranges.get(entry)
         if ranges is None:
             self._unlink(entry)
             self._release(entry)
             return
-        # The interval may come up until intervals are put in order again.
+        # The interval may still be found until intervals are sorted again.
         self.rows[entry, k.HEAD] |= k.REMOVED
         ranges.remove(entry)
         for each in ranges.take_removed():

@@ -1,4 +1,4 @@
-"""Advice for definitions: what begins one, names of types, and attributes."""
+"""Advice for definitions: their first words, names of types, and attributes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _COMMENT = "a comment begins with `//`, or stands between `/*` and `*/`"
 
 
 def file_name(mistake: Mistake) -> str | None:
-    """The path of a library where its text is expected."""
+    """The path of a library in place of its text."""
     path = mistake.text.strip() if len(mistake.text) < LONGEST_HEAD else ""
     if re.fullmatch(r"[\w./\\: -]+\.(?:cor|ensue)", path):
         return f'this is the name of a file: `ensue.load("{path}")` reads it'
@@ -40,7 +40,7 @@ def file_name(mistake: Mistake) -> str | None:
 
 
 def other_format(mistake: Mistake) -> str | None:
-    """A file of JSON or YAML where a library is expected."""
+    """A file of JSON or YAML in place of a library."""
     if mistake.found in {"{", "["} and "_EVENTTYPE" in mistake.accepted:
         return f"a library is no JSON: it holds event types, {_TYPE}, and rules"
     begins = mistake.accepted == {"_CORRELATION", "_ECL"}

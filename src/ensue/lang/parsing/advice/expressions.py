@@ -73,7 +73,7 @@ def branch(mistake: Mistake) -> str | None:
 
 
 def no_value(mistake: Mistake) -> str | None:
-    """Parameters, powers, places in a list, queries inside of a condition."""
+    """Parameters, powers, indexes of lists, queries inside of a condition."""
     found, before = mistake.found, mistake.before
     if not mistake.in_expression:
         return None
@@ -105,7 +105,7 @@ def no_value(mistake: Mistake) -> str | None:
 
 
 def nothing_there(mistake: Mistake) -> str | None:
-    """A condition that is left out, or is no condition."""
+    """A condition that is missing, or is no condition."""
     found = mistake.found
     if "_EXISTS" in mistake.accepted and found in {")", "{", "}", ",", ";"}:
         return "a value or a condition is missing before it, as `n > 3`"

@@ -103,7 +103,7 @@ def timeout(mistake: Mistake) -> str | None:
 
 
 def window(mistake: Mistake) -> str | None:
-    """Windows that are not a stretch of time before the event just read."""
+    """Windows of a number of events, or of other kinds than the time before an event."""
     word = mistake.found.lower()
     if word in {"tumbling", "tumble", "hopping", "hop"}:
         port = mistake.first_port
@@ -163,7 +163,7 @@ def unit(mistake: Mistake) -> str | None:
 
 
 def key(mistake: Mistake) -> str | None:
-    """What stands behind `by` and is no attribute."""
+    """A text behind `by` that is no attribute."""
     by = re.search(r"\bby\b[\w\s.,=]*\Z", mistake.before)
     if by is None or re.search(r"\b(?:within|bind|keep|unless|having)\b", by[0]):
         return None

@@ -1,4 +1,4 @@
-"""A place where a text stops making sense, and what the text around it tells."""
+"""The place of a mistake in a text, and facts from the text around it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _PORT = re.compile(r"(?:^|,)\s*(?P<type>[A-Za-z_]\w*)\s+(?P<name>[A-Za-z_]\w*)")
 
 
 LONGEST_HEAD = 2000
-"""A text may be megabytes long and have a hundred mistakes; hints look at so many characters."""
+"""The most characters that hints read: a text may have megabytes and a hundred mistakes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What was found at a place, and the terminals and words that could have stood there."""
+    """What was found at a place, and the terminals and words that are allowed there."""
 
     text: str
     piece: Piece
@@ -30,7 +30,7 @@ class Mistake:
 
     @property
     def before(self) -> str:
-        """The text up to the mistake, as far as any hint looks back."""
+        """The text up to the mistake, as far back as hints read."""
         return self.text[max(self.piece.start, self.place - 100) : self.place]
 
     @property
@@ -48,12 +48,12 @@ class Mistake:
 
     @property
     def in_expression(self) -> bool:
-        """Whether a value or an operator between values could stand here."""
+        """Whether a value or an operator between values is allowed here."""
         return bool(self.accepted & {"_EXISTS", "LOGIC"})
 
     @property
     def head(self) -> str:
-        """The beginning of the definition, as far as any hint looks at it."""
+        """The beginning of the definition, as far as hints read."""
         return self.text[self.piece.start : min(self.place, self.piece.start + LONGEST_HEAD)]
 
     @property

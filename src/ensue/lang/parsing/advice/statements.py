@@ -75,7 +75,7 @@ def ecl(mistake: Mistake) -> str | None:
 
 
 def new_event(mistake: Mistake) -> str | None:
-    """What `push new` puts out, without its type or without its values."""
+    """A `push new` without a type or without values."""
     is_new = re.search(r"\bpush\s+new\s+\Z", mistake.before)
     if is_new and mistake.found == "{":
         return f"name the type of the event: `push new {mistake.output_type} {{`"

@@ -1,7 +1,7 @@
-"""Patterns as calls of methods and views, from Flink CEP and Esper to a filter with its clauses.
+"""Rewrites method chains of Flink CEP and patterns of Esper as a filter with its clauses.
 
 In comes `begin("a").followedBy("b").within(Time.minutes(5))` or
-`every a=A -> (timer:interval(5 min) and not b)`; out goes a text that `heads` goes on with.
+`every a=A -> (timer:interval(5 min) and not b)`; out goes a text that `heads` rewrites further.
 """
 
 from __future__ import annotations

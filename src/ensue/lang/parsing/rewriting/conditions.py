@@ -1,7 +1,7 @@
 """Rewrites conditions of other languages, over one event or several, as CESQL.
 
-Values of `push new` are rewritten here too, since both are expressions. What no expression can say
-(a branch, the clock of the machine, a power) is left to `ensue.lang.parsing.advice`.
+Values of `push new` are rewritten here too, since both are expressions. What no expression can
+express (a branch, the clock of the computer, a power) is left to `ensue.lang.parsing.advice`.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def like(before: str, after: str) -> _Written:
 
 
 def _wildcards(draft: Draft, found: re.Match[str]) -> str:
-    """`x : 'a*'` as a pattern, without one as a comparison."""
+    """`x : 'a*'` as a pattern; without a wildcard as a comparison."""
     text = draft.quoted(found["text"])
     if not re.search(r"[*?]", text):
         return f"{found['name']} = {found['text']}"
@@ -171,7 +171,7 @@ _REGULAR = re.compile(r"\s*(?:=~|~|\b(?:regexp?|rlike)\b)\s*(?=\ue000)", re.IGNO
 
 
 def rewrite_condition(draft: Draft) -> None:
-    """A condition over one event or several, as CESQL has it."""
+    """Rewrite a condition over one event or several as CESQL."""
     for pattern, written, reason in _TEXT_TESTS:
         draft.change(pattern.sub(lambda found, w=written: w(draft, found), draft.text), reason)  # type: ignore[misc]
     draft.change(_REGULAR.sub(" MATCHES ", draft.text), "`MATCHES` asks for a regular expression")

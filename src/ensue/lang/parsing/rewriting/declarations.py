@@ -1,4 +1,4 @@
-"""Attributes, ports and statements, from what other languages write to the line of ours."""
+"""Rewrites attributes, ports and statements of other languages."""
 
 from __future__ import annotations
 

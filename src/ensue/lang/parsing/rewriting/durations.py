@@ -1,4 +1,4 @@
-"""Durations as other languages write them, in the form of ours.
+"""Rewrites durations of other languages.
 
 In comes `5m`, `90 seconds`, `1h30m`, `2 weeks`, `PT5M` or `00:05:00`; out goes `5 min`, `90 s`,
 `90 min`, `14 d`, `5 min`, `5 min`, or nothing where it is no duration. One amount in a unit that
@@ -36,7 +36,7 @@ _ISO_PART = re.compile(r"(\d+)([DHMS])")
 
 
 def written_duration(text: str) -> str | None:
-    """A duration of another language in the form of ours; None if it is none."""
+    """A duration of another language in our form; None if the text is no duration."""
     text = text.strip()
     if re.fullmatch(AMOUNT, text, re.IGNORECASE):
         return _sum_of([(number.replace(",", "."), unit) for number, unit in _PART.findall(text)])

@@ -1,8 +1,8 @@
-"""What a habit is, and the draft of a line to which habits are applied.
+"""Habits of other languages, and the draft of a line to which they are applied.
 
-A `Draft` is a text on its way to a line of ours, with the reasons for what was changed. Texts in
-quotes are taken out before patterns are looked for and put back at the end, so that no pattern
-changes a constant of a comparison. Durations, which stand in many parts, are rewritten here.
+A `Draft` is a text that is being rewritten, with the reasons for its changes. Quoted texts are
+taken out before patterns are applied and put back at the end, so that no pattern changes a
+constant. Durations, which occur in many parts, are rewritten here.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STRAIGHT = str.maketrans(_DOUBLE + _SINGLE, '"' * len(_DOUBLE) + "'" * len(_SIN
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """A pattern, what to write instead, and why in a few words."""
+    """A pattern, its replacement, and the reason in a few words."""
 
     pattern: re.Pattern[str]
     instead: Replacement
@@ -66,14 +66,14 @@ class Draft:
             self.change(each.pattern.sub(each.instead, self.text), each.reason)
 
     def change(self, text: str, reason: str) -> None:
-        """Take over a text; if that changes anything, the reason counts."""
+        """Set the text, and add the reason if the text has changed."""
         if text != self.text:
             self.text = text
             if reason and reason not in self.reasons:
                 self.reasons.append(reason)
 
     def quoted(self, hidden: str) -> str:
-        """The text in quotes that a mark stands for, without its quotes."""
+        """The quoted text that a mark stands for, without its quotes."""
         found = _HIDDEN.fullmatch(hidden)
         return self._quoted[int(found[1])][1:-1] if found else hidden
 
@@ -88,7 +88,7 @@ class Draft:
 
 
 def normal_durations(draft: Draft, words: str) -> None:
-    """Durations behind some words, as `within`, in the form of the language."""
+    """Rewrite durations behind certain words, such as `within`."""
     pattern = re.compile(
         rf"\b(?P<word>{words})\s*[=:]?\s*(?P<open>\(\s*)?(?:interval\s*)?"
         rf"(?P<amount>{CLOCK}|{ISO}(?!\w)|{AMOUNT}(?!\w)|{HIDDEN}(?:\s*[A-Za-z]+\b)?)"

@@ -1,8 +1,8 @@
-"""A filter and its clauses, from what other languages write to the line of ours.
+"""Rewrites a filter with its clauses.
 
 The words of clauses are replaced first, so that the filter can be told from its clauses. Then the
-filter is gone through: operators, repetitions, absence and conditions. What a filter cannot say is
-moved into a clause: absence becomes `unless`, a count becomes `having`.
+operators, repetitions, absence and conditions of the filter are rewritten. What a filter cannot
+express is moved into a clause: absence becomes `unless`, a count becomes `having`.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ _NOT_PORTS = re.compile(r"\btimeout\s*\([^)]*\)|\b\w+\s*:|\{[^}]*\}")
 
 
 def rewrite_head(draft: Draft) -> None:
-    """Rewrite a filter with its clauses; the text stays as it is where a name is no port."""
+    """Rewrite a filter with its clauses; the text stays as it is if a name is no port."""
     before = draft.text
     _rewrite_all(draft)
     first = _CLAUSE.search(draft.text)
@@ -173,7 +173,7 @@ def _rewrite_all(draft: Draft) -> None:
 
 
 def _rewrite_filter(draft: Draft, clauses: str) -> list[str]:
-    """Rewrite the filter in a draft; out go the clauses that it needs besides."""
+    """Rewrite the filter in a draft; the clauses that it needs are returned."""
     moved: list[str] = []
 
     def condition(found: re.Match[str]) -> str:
@@ -205,7 +205,7 @@ def _inside(found: re.Match[str]) -> str:
 
 
 def _leave_out_absent(draft: Draft, clauses: str) -> None:
-    """Take what must not come out of the filter; at its end, wait for the clock instead."""
+    """Remove absent ports from the filter; at its end, a timeout takes their place."""
     text = draft.text
     *_, last = _ABSENT.finditer(text)
     reason = _ABSENCE

@@ -1,7 +1,7 @@
-"""Finds the part of a definition in which a mistake stands, and rewrites it.
+"""Finds the part of a definition with a mistake, and rewrites it.
 
-A part is rewritten by itself and tried in a small definition around it, so that mistakes in other
-parts do not matter. A definition that is long is left alone: its line would be too long to show.
+A part is rewritten by itself and parsed in a small definition around it, so that mistakes in other
+parts do not matter. A long definition is not rewritten: its line would be too long to show.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REASONS_SHOWN = 2
 
 @dataclass(frozen=True, slots=True)
 class _Rewriting:
-    """How a kind of part is rewritten, and the definition in which its line must parse."""
+    """The rewriting of a kind of part, and the definition in which its line must parse."""
 
     rewrite: Callable[[Draft], None]
     around: str
@@ -42,7 +42,7 @@ _REWRITINGS: dict[PartKind, _Rewriting] = {
 
 
 def suggested_line(text: str, piece: Piece, place: int, parses: Parses) -> str | None:
-    """The line to write instead of the part around a place, with the reason; None if unknown."""
+    """The line to write in place of the part with a mistake, with the reason; None if unknown."""
     part = part_around(text, piece, place)
     if part is None or part.end - part.start > LONGEST_PART:
         return None

@@ -1,10 +1,10 @@
-"""Whether a condition can hold at all, and which parts of it exclude each other.
+"""Contradictions in a condition: comparisons in it that exclude each other.
 
-A condition that holds was true, and its evaluation met no null and no error. So each comparison
-that decided it was made between values that are there: what these must satisfy is written down as
-alternatives of inequalities (`linear`), and the condition never holds if no alternative has a
-solution. What is no arithmetic is left open: it may come out either way. Known facts go into each
-alternative: what aggregates can be, and what a window and a filter allow.
+A condition holds if it is true and its evaluation meets no null and no error. So each comparison
+that decides it compares values that exist. What these values must satisfy is a list of
+alternatives, each a set of inequalities (`linear`); the condition never holds if no alternative has
+a solution. A part that is no arithmetic may be true or false. Known facts are added to each
+alternative: the range of aggregates, and what a window and a filter allow.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ensue.machine.analyses.conditions.terms import (
 
 MOST_ALTERNATIVES = 64
 MOST_INEQUALITIES = 128
-"""An alternative with more of them is not looked at."""
+"""The most inequalities of an alternative; past that nothing is known."""
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A comparison that is always so, and why in a person's words."""
+    """A comparison that always holds, and the reason in words for users."""
 
     comparison: Expression
     reason: str
@@ -43,7 +43,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """The comparisons that exclude each other, and the facts that they run against."""
+    """The comparisons that exclude each other, and the facts that they contradict."""
 
     parts: tuple[str, ...]
     facts: tuple[str, ...]
@@ -64,19 +64,21 @@ def contradiction_in(
     facts: Iterable[Fact] = (),
 ) -> Contradiction | None:
     """Why a condition never holds; None if it may hold, or if that is not known."""
-    return _Search(Forms(kind_of, aggregate_kind), facts).contradiction(condition)
+    return _ContradictionSearch(Forms(kind_of, aggregate_kind), facts).contradiction(condition)
 
 
 Alternative = tuple[Inequality, ...]
 OPEN: tuple[Alternative, ...] = ((),)
-"""One alternative that asks nothing."""
+"""One alternative without inequalities: nothing is required."""
 
 
 class _TooManyError(Exception):
-    """There are more alternatives than are looked at."""
+    """There are more alternatives than are examined."""
 
 
-class _Search:
+class _ContradictionSearch:
+    """The alternatives of one condition, and the texts of the comparisons they come from."""
+
     def __init__(self, forms: Forms, facts: Iterable[Fact]) -> None:
         self._forms = forms
         self._facts = list(facts)
@@ -100,7 +102,7 @@ class _Search:
         return Contradiction(tuple(parts), tuple(facts)) if parts else None
 
     def _holding(self, x: Expression, wanted: bool) -> Sequence[Alternative]:
-        """What must be so for an expression to come out as wanted."""
+        """The alternatives in which an expression comes out as wanted."""
         match x:
             case Not(operand):
                 return self._holding(operand, not wanted)
@@ -141,8 +143,8 @@ class _Search:
             raise _TooManyError
         return found
 
-    def _both(self, x: Expression) -> Both:
-        """What must be so for an expression to be false, and to be true."""
+    def _both(self, x: Expression) -> FalseAndTrue:
+        """The alternatives in which an expression is false, and in which it is true."""
         found: list[Sequence[Alternative] | None] = []
         for wanted in (False, True):
             try:
@@ -192,7 +194,7 @@ class _Search:
                     if len(self._sources) > before:
                         self._sources[-1] = (self._sources[-1][0], fact.reason)
                     yield from alternative
-        # Rounding keeps the order: what is added does not make a number smaller.
+        # Rounding keeps the order: with a larger constant added, a real is not smaller.
         for unknown, shifts in self._forms.shifted.items():
             ordered = sorted([(Fraction(0), unknown), *shifts.items()])
             for (_, lower), (_, upper) in pairwise(ordered):
@@ -214,11 +216,11 @@ def _inequality(left: LinearForm, right: LinearForm, operator: str, source: int)
     return found.sharpened() if {left.kind, right.kind} == {"integer"} else found
 
 
-Both = tuple[Sequence[Alternative] | None, Sequence[Alternative] | None]
+FalseAndTrue = tuple[Sequence[Alternative] | None, Sequence[Alternative] | None]
 """Alternatives for false, and for true; None where there are too many."""
 
 
-def _joined(operator: str, left: Both, right: Both) -> Both:
+def _joined(operator: str, left: FalseAndTrue, right: FalseAndTrue) -> FalseAndTrue:
     if operator == "AND":
         return _any(left[False], right[False]), _all(left[True], right[True])
     if operator == "OR":

@@ -1,10 +1,10 @@
-"""Linear inequalities over named unknowns, and whether some of them exclude each other.
+"""Systems of linear inequalities over named unknowns, and the conflicts in them.
 
-In come inequalities `c1*x1 + ... + c <= 0` (or `< 0`), each with a number that says where it comes
-from; out go the numbers of some that have no common solution, or nothing. Unknowns are eliminated
-one by one (Fourier and Motzkin), in exact fractions. Past a budget nothing is known, and nothing is
-said. A system without a rational solution has none in integers either; where all unknowns of an
-inequality are integers, `<` is sharpened to `<= -1` first.
+In come inequalities `c1*x1 + ... + c <= 0` (or `< 0`), each with the number of its source; out come
+the sources of a few inequalities without a common solution, or None. Unknowns are eliminated one by
+one (Fourier and Motzkin), in exact fractions. Past a budget the answer is None. A system without a
+rational solution has no integer solution either; where all unknowns of an inequality are integers,
+`<` is sharpened to `<= -1` first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import lcm
 
 MOST_INEQUALITIES = 1_500
-"""How many inequalities there may be at a time before an elimination is given up."""
+"""The most inequalities at a time; past that an elimination is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,12 @@ class Inequality:
 
 
 def core(inequalities: Iterable[Inequality]) -> frozenset[int] | None:
-    """The sources of some inequalities that exclude each other, as few as are easily found."""
+    """The sources of inequalities that exclude each other, as few as are easily found."""
     all_of_them = list(inequalities)
     found = _conflict(all_of_them)
     if found is None:
         return None
-    # A source that is not needed is left out, so that only what matters is told.
+    # A source without which the conflict remains is left out.
     for source in sorted(found, reverse=True):
         fewer = [each for each in all_of_them if each.sources <= found - {source}]
         if _conflict(fewer) is not None:
@@ -69,7 +69,7 @@ def _conflict(inequalities: Sequence[Inequality]) -> frozenset[int] | None:
 
 
 def _price(system: Sequence[Inequality], name: str) -> int:
-    """How many inequalities the elimination of an unknown makes."""
+    """The number of inequalities that the elimination of an unknown makes."""
     above = sum(each.terms.get(name, 0) > 0 for each in system)
     below = sum(each.terms.get(name, 0) < 0 for each in system)
     return above * below - above - below

@@ -1,8 +1,8 @@
-"""The conditions of a correlation that can never hold, and what is known where they are asked.
+"""The conditions of a correlation that can never hold.
 
-In come a correlation and the declared types; out go its `where` and `having` that no events
-satisfy, each with the reason. Where `having` is asked, the filter has matched: so its events are
-there, and they lie in the window.
+In come a correlation and the declared types; out go its `where` and `having` conditions that no
+events satisfy, each with the reason. When `having` is evaluated the filter has matched: its events
+exist and lie in the window.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _having(
 
 
 def _kinds_on(types: TypeSystem, type_name: str) -> Callable[[tuple[str, ...]], str | None]:
-    """The kind of a name on the events of a type; None where no declaration tells."""
+    """The kind of a name on the events of a type; None for a name that is not declared."""
     attributes = types.attributes(type_name)
 
     def kind(parts: tuple[str, ...]) -> str | None:
@@ -92,7 +92,7 @@ def _kinds_on(types: TypeSystem, type_name: str) -> Callable[[tuple[str, ...]], 
 
 
 def _facts(correlation: FilterCorrelation, having: Expression) -> Iterator[Fact]:
-    """Facts that hold whenever `having` is evaluated, as that a count is not negative."""
+    """Facts that hold whenever `having` is evaluated, such as that a count is not negative."""
     calls = {(call.function, call.arguments): call for call in aggregates_in(having)}
     for call in calls.values():
         match call:
@@ -135,7 +135,7 @@ def _times_between(x: Expression) -> Iterator[Expression]:
 
 
 def _least(x: Filter, port: str) -> int:
-    """How many events of a port there are at least where an expression matches."""
+    """The least number of events of a port in a match of an expression."""
     match x:
         case PortRef(name):
             return int(name == port)

@@ -1,9 +1,10 @@
 """Expressions as linear forms: sums of unknowns with factors, and a constant.
 
 Integers are computed exactly, or not at all (an overflow is an error, and then no condition holds),
-so their sums and differences are linear forms. Reals are rounded at each step: `x + 1.0` is an
-unknown of its own, of which only the order to `x` is known. Integers meet reals as reals, rounded,
-so the two are compared only where one of them is a constant that no rounding touches.
+so that their sums and differences are linear forms. Reals are rounded at each step: `x + 1.0` is an
+unknown of its own, of which only the order relative to `x` is known. An integer that is compared
+with a real is rounded, so that such a comparison is used only where one side is a constant that
+rounding does not change.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ensue.lang.expressions.tree import Arithmetic, Negate
 from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 
 KindOf = Callable[[Name], str | None]
-"""The kind of a name by its declared type; None where only a run can tell."""
+"""The kind of a name by its declared type; None for a name that is not declared."""
 
 
 @dataclass
 class LinearForm:
-    """`terms` are unknowns with their factors. `kind` is that of the value."""
+    """The sum of unknowns with factors (`terms`) and a constant; `kind` is that of the sum."""
 
     kind: str
     terms: dict[str, Fraction] = field(default_factory=dict)
@@ -39,7 +40,10 @@ class LinearForm:
 
 
 class Forms:
-    """Linear forms of expressions; `shifted` has reals that are another one plus a constant."""
+    """Linear forms of expressions.
+
+    `shifted` has, for each unknown of a real, the unknowns that are this one plus a constant.
+    """
 
     def __init__(self, kind_of: KindOf, aggregate_kind: Callable[[Call], str | None]) -> None:
         self._kind_of = kind_of
@@ -78,7 +82,7 @@ class Forms:
                 return LinearForm("real", constant=Fraction(value))
             case datetime():
                 return LinearForm("timestamp", constant=Fraction(microseconds_of(value)))
-        # Texts are only asked to be equal: each has a number of its own.
+        # Texts are only compared for equality: each text has a number of its own.
         return LinearForm(
             "string", constant=Fraction(self._texts.setdefault(str(value), len(self._texts)))
         )
@@ -131,27 +135,27 @@ class Forms:
 
 
 def comparable(left: LinearForm, right: LinearForm) -> bool:
-    """Whether a comparison of two forms is one of the numbers that they stand for."""
+    """Whether a comparison of two forms compares exactly the numbers that they stand for."""
     kinds = {left.kind, right.kind}
     if kinds == {"integer"} or (len(kinds) == 1 and left.kind in ("real", "timestamp")):
         return True
     if kinds != {"integer", "real"}:
         return False
     real, integer = (left, right) if left.kind == "real" else (right, left)
-    # Of an integer and a real, one is a constant that both kinds hold exactly.
+    # Of an integer and a real, one must be a constant that both kinds hold exactly.
     constant = real if real.is_constant else integer
     return constant.is_constant and abs(constant.constant) < EXACT_IN_DOUBLES
 
 
 def equatable(left: LinearForm, right: LinearForm) -> bool:
-    """Whether `=` between two forms asks that they stand for one number."""
+    """Whether two forms that are `=` stand for one number."""
     if left.kind == right.kind and left.kind in ("string", "boolean"):
         return True
     return comparable(left, right)
 
 
 def difference(left: LinearForm, right: LinearForm) -> tuple[Mapping[str, Fraction], Fraction]:
-    """Unknowns and constant of one form less another."""
+    """The unknowns and the constant of one form minus another."""
     result = _added(left, right, -1)
     return {name: value for name, value in result.terms.items() if value}, result.constant
 

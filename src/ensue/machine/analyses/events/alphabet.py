@@ -1,20 +1,20 @@
-"""Which sets of ports, and of predicates, one event can satisfy together.
+"""Alphabets: the sets of ports and predicates that one event can satisfy together.
 
-In come correlations; out come alphabets. A symbol is a kind of event as the correlations can tell:
-the ports of each that it matches, and the atoms of its machine. Ports exclude each other by type
-(an event has one declared type), by source and by predicate. For the latter, a few values of each
-attribute are put together in all ways (`sampling`), and the predicates are asked: what comes out
-can happen, and each symbol keeps a real event that shows it.
+In come correlations; out come alphabets of symbols. A symbol is a kind of event: the ports of each
+correlation that it matches, and the atoms of each machine. Ports exclude each other by type (an
+event has one declared type), by source and by predicate. For predicates, a few values of each
+attribute are combined in all ways (`sampling`), and the predicates are evaluated: each symbol that
+is found exists, and keeps an event that shows it.
 
-Where predicates are plain that is also *all* that can happen. Where they are not (arithmetic,
-functions, one attribute against another, more combinations than the budget), an alphabet holds two
-sets that must not be mixed up: `symbols` that certainly exist, from which witnesses are made, and
-`possible` ones, a superset of all that exist, over which a search that finds nothing proves it.
+Where predicates are plain, these are *all* symbols. Where they are not (arithmetic, functions, a
+comparison of two attributes, more combinations than the budget), an alphabet has two sets that must
+not be mixed up: `symbols`, which certainly exist, for witnesses; and `possible` ones, a superset of
+all that exist: a search over them that finds nothing is a proof.
 
-With `by`, all that an analysis sees is read under one key. If predicates ask about the key, keys
-differ in what can happen under them: then there is one alphabet for each kind of key. If two
-correlations are not by the same key, each still runs under one: what would be read under another
-key of the one and not of the other may as well have no such key, and so not be read there.
+With `by`, an analysis follows one key. If predicates ask about the key, other events are possible
+under other keys, so that there is one alphabet for each kind of key. If two correlations have
+different keys, each is still followed under one key: an event that only one of them reads under its
+key is like an event that lacks the other's key.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from ensue.machine.analyses.events.mentions import CLOCK_AND_IDENTITY
 from ensue.machine.analyses.events.sampling import SampleEvents
 
 FREE_PREDICATES = 8
-"""How many predicates that cannot be told apart may hold and not hold independently."""
+"""The most predicates whose truth is guessed, in all combinations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A kind of event: for each correlation the ports it matches, and the atoms it satisfies.
+    """A kind of event: for each correlation the ports that it matches and the atoms it satisfies.
 
-    `event` is one of its events; None where it is not known that there is one.
+    `event` is an example; None if no such event is known to exist.
     """
 
     ports: tuple[frozenset[str], ...]
@@ -52,7 +52,7 @@ class Symbol:
 
 @dataclass(frozen=True)
 class Alphabet:
-    """`gaps` says in words why there may be fewer symbols than `possible` ones, if there may."""
+    """`gaps` says in words why `possible` may have more than `symbols`; empty if it has not."""
 
     symbols: tuple[Symbol, ...]
     possible: tuple[Symbol, ...]
@@ -81,9 +81,9 @@ def _names_in(key: Key) -> list[str]:
 
 
 class _Truth(Mapping[Expression, bool]):
-    """Which predicates hold, by the predicate itself.
+    """The truth of each predicate.
 
-    A predicate can have thousands of terms, so it is found by its identity rather than its value.
+    A predicate can have thousands of terms, so that it is found by its `id` and not by its value.
     """
 
     def __init__(self, numbers: Mapping[int, int], holding: Sequence[bool]) -> None:
@@ -101,6 +101,8 @@ class _Truth(Mapping[Expression, bool]):
 
 
 class _Alphabets:
+    """The alphabets of some behaviours while they are made."""
+
     def __init__(self, behaviours: Sequence[Behaviour], types: TypeSystem) -> None:
         self._behaviours = behaviours
         self._types = types
@@ -157,7 +159,7 @@ class _Alphabets:
         return self._distinct(known, possible)
 
     def _check_keys_that_differ(self) -> None:
-        """Whether one value of each attribute, and null, show all that keys can make of events."""
+        """Raises `UndecidableError` unless one value and null are enough for key attributes."""
         for name in chain(*self._key_names):
             if name.lower() in {"source", "type"}:
                 raise UndecidableError(f"only one of them is `by {name}`, which no event lacks")
@@ -165,7 +167,7 @@ class _Alphabets:
                 raise UndecidableError(
                     f"predicates ask about `{name}`, and they are not by the same key"
                 )
-        # One value for each attribute also makes attributes equal that one key asks for.
+        # With one value for each attribute, all attributes of a key are equal.
         several = any(len(keys) > 1 for keys in self._keys)
         if several and not all(isinstance(each, CommonKey) for each in chain(*self._keys)):
             raise UndecidableError(
@@ -177,7 +179,7 @@ class _Alphabets:
         known: dict[object, dict[tuple[object, ...], Symbol]],
         possible: dict[object, dict[tuple[object, ...], Symbol]],
     ) -> list[Alphabet]:
-        """Leave out the keys under which nothing happens that does not happen under another."""
+        """An alphabet for each key, without keys whose symbols another key has as well."""
         gaps = tuple(dict.fromkeys(self._samples.loose.values()))
         keys = sorted(possible, key=lambda key: (-len(possible[key]), repr(key)))
         kept: list[object] = []
@@ -194,7 +196,7 @@ class _Alphabets:
         ] or [Alphabet((), (), gaps)]
 
     def _free_predicates(self) -> list[int]:
-        """The numbers of predicates whose truth the tried values leave open."""
+        """The numbers of predicates that samples do not decide."""
         free = [
             number for number, each in enumerate(self._predicates) if each in self._samples.loose
         ]
@@ -227,7 +229,7 @@ class _Alphabets:
     def _under_keys(
         self, event: Event, truth: Mapping[Expression, bool]
     ) -> Iterator[tuple[object, list[frozenset[str]]]]:
-        """The ports that an event matches, under each key under which it is read."""
+        """Each key under which an event is read, with the ports that it matches there."""
         matched = self._matched(event, truth)
         if not any(matched):
             return

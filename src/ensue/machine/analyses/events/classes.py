@@ -1,12 +1,12 @@
-"""Values of an attribute that predicates cannot tell apart, with one value to stand for all.
+"""Equivalence classes of the values of an attribute: values that predicates cannot tell apart.
 
-In come the values of an attribute and the *facts* that predicates ask of it: the largest parts of
-predicates that mention no other name. Out comes one value for each way in which the facts can come
-out, and which facts hold for it. `n IN (2,500 numbers)` has two such ways, not 5,001.
+In come the values of an attribute and the *facts* about it: the largest parts of predicates that
+mention no other name. Out comes one value of each class, and the facts that hold for it. The fact
+`n IN (2,500 numbers)` has two classes, not 5,001.
 
-A comparison with a constant holds on stretches of the ordered values, so that it is answered by
-bisection and combined with others bit by bit: a fact of 30,000 terms costs 30,000 bisections, where
-asking it of every value would cost a billion. All else is evaluated on each value.
+A comparison with a constant holds on runs of the ordered values, so that it is answered by
+bisection, and combined with others as bits: a fact of 30,000 terms costs 30,000 bisections, where
+its evaluation for every value would cost a billion. Other facts are evaluated for each value.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ NUMBERS = frozenset({"integer", "real"})
 SIGNATURE_BITS = 128
 
 Run = tuple[int, int]
-"""A stretch of places, the end not included."""
+"""Consecutive places from the first up to, but without, the second."""
 
 
 def facts_about(parts: Parts, predicate: Expression) -> Iterator[Expression]:
-    """The largest parts of a predicate that mention this name and no other."""
+    """The largest parts of a predicate that mention this name only."""
     names = set(names_in(predicate))
     if names == {parts}:
         yield predicate
@@ -48,9 +48,9 @@ def facts_about(parts: Parts, predicate: Expression) -> Iterator[Expression]:
 
 
 class Classes:
-    """The values of one attribute, by what each fact about it comes to.
+    """The values of one attribute, by the outcomes of facts about it.
 
-    `outcome` evaluates a fact for a value; it is asked only where bisection cannot tell.
+    `outcome` evaluates a fact for a value; it is called only where bisection is not possible.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Classes:
         self._places = {(type(each), each): place for place, each in enumerate(self._values)}
 
     def one_of_each(self, facts: Iterable[Expression], alike: int = 1) -> list[Any]:
-        """Up to `alike` of all values for which every fact comes to the same, in their order."""
+        """Up to `alike` values of each class, in the order of values."""
         random = Random(0)
         changes = [0] * (len(self._values) + 1)
         for fact in facts:
@@ -90,7 +90,7 @@ class Classes:
         return kept
 
     def truths(self, fact: Expression, values: Sequence[Any]) -> list[bool] | None:
-        """Whether a fact holds for each of some of the values; None where bisection cannot tell."""
+        """Whether a fact holds for each value; None where bisection is not possible."""
         runs = self._runs(fact)
         if runs is None:
             mask = self._mask(fact)
@@ -108,7 +108,7 @@ class Classes:
         return self._places[type(value), value]
 
     def _outcomes(self, fact: Expression) -> Iterator[list[Run]]:
-        """For each outcome of a fact, where it comes to that; for a truth, where it is true."""
+        """The runs of values for each outcome of a fact; for a boolean, those where it is true."""
         runs = self._runs(fact)
         if runs is not None:
             yield runs
@@ -126,7 +126,7 @@ class Classes:
         yield from by_outcome.values()
 
     def _mask(self, fact: Expression) -> int | None:
-        """Where a fact is true, as bits; None where that is not a matter of comparisons."""
+        """The values for which a fact is true, as bits; None if it is no logic of comparisons."""
         match fact:
             case Not(operand):
                 inner = self._mask(operand)
@@ -154,7 +154,7 @@ class Classes:
                 return mask
 
     def _runs(self, fact: Expression) -> list[Run] | None:
-        """Where a comparison, or `IN`, is true."""
+        """The values for which a comparison, or `IN`, is true."""
         match fact:
             case Comparison(Name(), ((sign, constant),)):
                 return self._compared(sign, constant_of(constant))
@@ -187,12 +187,12 @@ class Classes:
         return [each for each in runs[sign] if each[0] < each[1]]
 
     def _equal(self, constant: Any) -> Run | None:
-        """The values that are equal to a constant, or the place between values where it belongs."""
+        """The values that are equal to a constant, or an empty run at its place between values."""
         kind = kind_of(constant)
         if self._is_texts and kind == "string":
             ordered: Sequence[Any] = self._values
         elif self._is_numbers and kind in NUMBERS and isfinite(constant):
-            # A whole number meets a real as a real.
+            # An integer is compared with a real as a real.
             exactly = self._whole and kind == "integer"
             ordered = self._values if exactly else self._reals
             constant = constant if exactly else float(constant)
@@ -207,7 +207,7 @@ class Classes:
 
 
 def _joined(runs: Iterable[Run]) -> list[Run]:
-    """The union of stretches, in order and apart from each other."""
+    """The union of runs, as disjoint runs in order."""
     joined: list[Run] = []
     for start, end in sorted(each for each in runs if each[0] < each[1]):
         if joined and start <= joined[-1][1]:
@@ -218,7 +218,7 @@ def _joined(runs: Iterable[Run]) -> list[Run]:
 
 
 def _others(runs: Sequence[Run], size: int) -> list[Run]:
-    """What lies between stretches that are in order and apart."""
+    """The complement of disjoint runs in order."""
     ends = [0, *(end for _, end in runs)]
     starts = [*(start for start, _ in runs), size]
     return [each for each in zip(ends, starts, strict=True) if each[0] < each[1]]

@@ -1,9 +1,9 @@
-"""What predicates ask of each attribute, and whether that is all they ask.
+"""Mentions of attributes in predicates: the constants and patterns that each is compared with.
 
-In come predicates; out come, for each name, the constants and patterns that it is compared with. A
-predicate is *plain* if it is a combination by AND, OR, XOR and NOT of comparisons of one name with
-constants, `IN` constants, `LIKE`, `EXISTS` and bare names: then a few values of each attribute show
-all that it can come to. Arithmetic, functions and one name against another are not.
+In come predicates; out come the mentions of each name. A predicate is *plain* if it combines, by
+AND, OR, XOR and NOT, comparisons of one name with constants, `IN` constants, `LIKE`, `EXISTS` and
+bare names: then a few values of each attribute show all of its outcomes. Arithmetic, functions and
+comparisons of two names are not plain.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from ensue.lang.expressions import (
 from ensue.lang.expressions.names import Parts, names_in
 
 CLOCK_AND_IDENTITY = frozenset({"id", "time"})
-"""Attributes that no representative event can stand for: each event has its own."""
+"""Attributes with a value of its own in each event, which no sample stands for."""
 
 
 @dataclass(slots=True)
 class Mentions:
-    """How one attribute is asked about. `ordered` says that it is compared as a number or a time,
-    `listed` that it is asked for with `IN`, which casts the constants and never the attribute, and
-    `cast` that it is compared for equality with a constant that is no text, to which it is cast if
-    it is text itself."""
+    """The constants and patterns that one attribute is compared with, and how.
+
+    `ordered`: it is compared as a number or a time. `listed`: it stands before `IN`, which casts
+    the constants and never the attribute. `cast`: it is compared for equality with a constant that
+    is no text, and is cast to the constant's type if it is text itself. `bare`: it is a condition
+    by itself.
+    """
 
     constants: list[Any] = field(default_factory=list)
     patterns: list[str] = field(default_factory=list)
@@ -48,7 +51,7 @@ class Mentions:
 
 
 def is_plain(x: Expression) -> bool:
-    """Whether a few values of each attribute show all that a predicate can come to."""
+    """Whether a few values of each attribute show all outcomes of a predicate."""
     match x:
         case Literal() | Exists():
             return True
@@ -125,7 +128,7 @@ def _collect(x: Expression, found: dict[Parts, Mentions]) -> None:
 def _compared(
     operands: Iterable[Expression], found: dict[Parts, Mentions], *, ordered: bool, listed: bool
 ) -> None:
-    """Every name among the operands, or inside them, meets every constant among them."""
+    """Add every constant among the operands to every name among them, or inside of them."""
     operands = list(operands)
     constants = [value for each in operands if (value := constant_of(each)) is not None]
     for each in operands:

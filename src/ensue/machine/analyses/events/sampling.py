@@ -1,10 +1,9 @@
-"""Sample events of a type: a few values of each attribute, put together in all ways.
+"""Sample events of a type: a few values of each attribute, combined in all ways.
 
 In come the predicates and keys of correlations; out go `Points`, one for each type: the names that
-predicates ask about, and values of each that stand for all, as far as predicates can tell
-(`values`, `classes`). A combination of values is an event, with the predicates that hold for it.
-What values cannot show is written down in `loose`: a predicate, with the reason in words. Which
-ports an event matches is for `alphabet`.
+predicates mention, and values of each that stand for all (`values`, `classes`). A combination of
+values is an event, with the predicates that hold for it. `loose` has the predicates that samples do
+not decide, with the reason in words. The ports that an event matches are found in `alphabet`.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ from ensue.machine.analyses.events.mentions import (
 from ensue.machine.analyses.events.values import ordinary_value, values_of
 
 ALPHABET_EVENTS = 20_000
-"""How many combinations of values are tried before predicates count as not told apart."""
+"""The most combinations of values; past that a sample of them is drawn."""
 
 SAMPLE = 500
-"""How many of them are drawn then."""
+"""The size of that sample."""
 
 OTHER_SOURCE = "ensue/any"
 SOURCE = ("source",)
@@ -49,8 +48,8 @@ FIXED = frozenset({"type", "specversion"})
 class Points:
     """The names that matter on events of a type, and the values of each.
 
-    `told` has the predicates, by their number, that ask about one name only: which name that is, by
-    its place among the names, and for which of its values they hold.
+    `told` has the predicates that mention one name only, by their number: the place of that name
+    among `names`, and for which of its values the predicate holds.
     """
 
     type_name: str
@@ -64,10 +63,9 @@ class Points:
 
 
 class SampleEvents:
-    """Sample events for predicates over ports of these sources.
+    """Sample events for predicates, over ports with these sources.
 
-    `key_names` has the names that each key asks for; `same_keys` says that all correlations have
-    the same keys.
+    `key_names` has the names in each key; `same_keys` says that all correlations have equal keys.
     """
 
     def __init__(
@@ -93,11 +91,11 @@ class SampleEvents:
                 self.loose[predicate] = f"`{shown}` is more than names compared with constants"
 
     def asks_about(self, name: str) -> bool:
-        """Whether a predicate asks about a name."""
+        """Whether some predicate mentions a name."""
         return (name,) in self._mentions
 
     def check_size(self, largest: int) -> None:
-        """Past the budget a sample shows what can happen, and no predicate is told any more."""
+        """Mark all predicates as loose if there are more combinations than the budget allows."""
         if largest > ALPHABET_EVENTS:
             if any((name,) in self._mentions for name in chain(*self._key_names)):
                 raise UndecidableError(f"predicates ask about the key in {largest:,} combinations")
@@ -106,8 +104,10 @@ class SampleEvents:
                 self.loose.setdefault(predicate, why)
 
     def combinations(self, point: Points) -> Iterator[tuple[int, ...]]:
-        """Places of values, in all combinations; past the budget a sample, the same every time,
-        with every source."""
+        """The combinations of values, by their places.
+
+        Past the budget these are a sample, which is equal every time and has every source.
+        """
         sizes = [range(len(each)) for each in point.choices]
         if point.size <= ALPHABET_EVENTS:
             yield from product(*sizes)
@@ -131,10 +131,10 @@ class SampleEvents:
         return point
 
     def _tell_apart(self, point: Points) -> None:
-        """Leave out values of the last name that no predicate tells apart, and note what it tells.
+        """Keep one value of each class of the last name, and add to `told`.
 
         All values stay where a predicate is not plain, and where it matters whether several
-        attributes of a key have the same.
+        attributes of a key are equal.
         """
         parts, *_ = point.names[-1:]
         asking = [n for n, names in enumerate(self._names) if parts in names]
@@ -179,7 +179,7 @@ class SampleEvents:
             values, exact = values_of(ValueType("string"), mentions)
             return [each for each in values if each] or [OTHER_SOURCE], exact
         declared = self._types.attributes(type_name)
-        # An attribute that a type does not declare may come along all the same.
+        # Events may have attributes that their type does not declare.
         name = ".".join(parts)
         type_ = declared.get(name, self._declared.get(name))
         if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
@@ -188,12 +188,11 @@ class SampleEvents:
         return [*values, None], exact
 
     def _alike(self, parts: Parts) -> int:
-        """How many values are needed that predicates take for the same: of several attributes of
-        one key, each may have another."""
+        """The number of values that are needed of each class: attributes of a key may differ."""
         return max((len({*own}) for own in self._key_names if parts[0] in own), default=1)
 
     def _asked_of_events(self) -> dict[Parts, Mentions]:
-        """What predicates ask of each attribute. Of a key, two different values are enough."""
+        """The mentions of each attribute; those of a key have two values at least."""
         asked = {
             parts: mentions
             for parts, mentions in self._mentions.items()

@@ -1,9 +1,9 @@
-"""A few values of an attribute that stand for all of them, as far as predicates can tell.
+"""A few values of an attribute that stand for all of its values in plain predicates.
 
-In come the type of an attribute and what predicates ask of it (`mentions`); out come values such
-that every value of the attribute makes each plain predicate come out as one of them does, and
-whether that is certain. For numbers and times these are the constants and what lies between and
-around them; for text, one string for each way in which patterns and constants can agree.
+In come the type of an attribute and its mentions in predicates; out come representative values, and
+whether they are certainly enough: every value of the attribute has the outcomes of one of them in
+each plain predicate. For numbers and times these are the constants, and numbers between and around
+them; for text, one string for each set of patterns and constants that a text can match.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.mentions import Mentions
 
 LARGEST_FLOAT = math.nextafter((2 - 2**-24) * 2.0**127, 0)
-"""The largest number that a 32-bit float comes near to."""
+"""The largest number that rounds to a finite 32-bit float."""
 TEXTS = 400
-"""How many situations of patterns are looked into before one gives up on telling all texts."""
+"""The most situations of patterns that are examined; past that texts may be missing."""
 
 Situation = tuple[frozenset[int], ...]
-"""For each pattern, the places in it that a text may have come to."""
+"""For each pattern, the places in it that a text may have reached."""
 
 
 def values_of(
@@ -39,7 +39,7 @@ def values_of(
     """The values (without null), and whether they stand for all.
 
     Of values that no predicate tells apart there are up to `alike`: several are needed where it
-    matters whether two attributes have the same.
+    matters whether two attributes are equal.
     """
     kind = type_.kind if type_ else None
     if type_ is not None and kind == "boolean":
@@ -54,7 +54,7 @@ def values_of(
 
 
 def ordinary_value(type_: ValueType) -> Any:
-    """A value for an attribute that no predicate asks about."""
+    """A value for an attribute that no predicate mentions."""
     ordinary: dict[str, Any] = {
         "integer": 1,
         "real": 1.0,
@@ -84,7 +84,7 @@ def _numbers(type_: ValueType, mentions: Mentions, alike: int) -> tuple[list[Any
 
 
 def _whole_numbers(constants: Iterable[int | float], low: int, high: int, alike: int) -> list[Any]:
-    """One number of each stretch in which all compare alike with the constants, or a few."""
+    """One number, or `alike`, of each range whose numbers compare alike with the constants."""
     begins: set[int] = set()
     for constant in constants:
         least, most = wholes_equal_to(constant)
@@ -103,7 +103,7 @@ def _reals(constants: Iterable[float], type_: ValueType, alike: int) -> list[Any
     near = [ordered[0] - 1, ordered[-1] + 1]
     if near[0] == ordered[0] or near[1] == ordered[-1]:
         near = [math.nextafter(ordered[0], -math.inf), math.nextafter(ordered[-1], math.inf)]
-    # A midpoint of neighbours is one of them: then nothing lies between.
+    # The midpoint of two neighbouring floats is one of them: then no number lies between.
     between = [middle for a, b in pairwise(ordered) if a < (middle := a / 2 + b / 2) < b]
     apart = [*near, *between]
     for each in (*near, *between):
@@ -143,7 +143,7 @@ def _times(mentions: Mentions, alike: int) -> tuple[list[Any], bool]:
 
 def _texts(type_: ValueType | None, mentions: Mentions, alike: int) -> tuple[list[Any], bool]:
     constants = [to_string(each) for each in mentions.constants]
-    # Text meets a number as a number, except in IN, which asks differently of what may be either.
+    # Text is compared with a number as a number, except in IN.
     exact = not (mentions.ordered or mentions.cast or mentions.bare)
     exact = exact and (type_ is not None or not mentions.listed)
     length = 1 if type_ is not None and type_.name == "char" else None
@@ -157,7 +157,7 @@ def _texts(type_: ValueType | None, mentions: Mentions, alike: int) -> tuple[lis
 
 
 def _texts_apart(constants: list[str], length: int | None, alike: int) -> list[str]:
-    """The constants themselves, and some texts that are none of them."""
+    """The constants, and some texts that equal none of them."""
     known = set(constants)
     others = list(islice((each for each in _others() if each not in known), alike))
     return [*others, *(each for each in constants if length is None or len(each) == length)]
@@ -170,10 +170,10 @@ def _literally(text: str) -> str:
 def texts_for(
     patterns: list[str], length: int | None = None, alike: int = 1
 ) -> tuple[list[str], bool]:
-    """Shortest texts for each set of LIKE patterns that a text can match, and if that is all.
+    """Shortest texts for each set of LIKE patterns that a text can match, and whether that is all.
 
-    The patterns are run side by side, as sets of places, over the characters that they hold and as
-    many that none of them does as there shall be texts that are `alike`.
+    The patterns run side by side, as sets of places, over the characters in them and `alike` other
+    characters.
     """
     programs = [_program(each) for each in patterns]
     letters = sorted({each for program in programs for each in program if len(each) == 1})
@@ -185,7 +185,7 @@ def texts_for(
         if length is None or len(text) == length:
             matched = tuple(len(p) in at for p, at in zip(programs, places, strict=True))
             texts = found.setdefault(matched, [])
-            # An empty text is a poor example where another one serves as well.
+            # An empty text is replaced where another one serves as well.
             if "" in texts and len(texts) == alike:
                 texts.remove("")
             if len(texts) < alike:
@@ -216,7 +216,7 @@ def texts_for(
 
 
 def _others() -> Iterator[str]:
-    """Characters that patterns may not hold, the plainest first."""
+    """Characters that may be in no pattern, the plainest first."""
     yield from "xyz"
     yield from map(chr, range(0x61, 0x110000))
 
@@ -247,6 +247,6 @@ def _advanced(program: list[str], places: frozenset[int], letter: str) -> Iterat
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
-    """Each value once, in their order; 1, 1.0 and True are three values."""
+    """Each value once, in order; 1, 1.0 and True are three values."""
     kept = {(type(value).__name__, repr(value)): value for value in values}
     return list(kept.values())

@@ -1,9 +1,9 @@
-"""How many moments at least lie between a situation and the next output.
+"""Lower bounds for the number of moments up to the next output.
 
-In comes one behaviour and the symbols that it reads; out comes, for each of its configurations, a
-lower bound: a search that asks it goes first where an output is near (`guided`), and not at all
-where none can come. The behaviour is explored by itself, without its window: of a filter that puts
-out at every trigger, a window only takes matches away. Where that is not so, or there are too many
+In come one behaviour and the symbols that it reads; out comes a lower bound for each of its
+configurations. A search (`guided`) goes first where an output is near, and not at all where none
+can come. The behaviour is explored by itself and without its window: in a filter that puts out at
+every trigger, a window only removes matches. For other filters, and where there are too many
 situations, the bound is one moment.
 """
 
@@ -22,15 +22,16 @@ from ensue.machine.analyses.search.symmetry import symmetry_of
 from ensue.machine.stepping import NOW
 
 DISTANCES_WORK = 400_000
-"""How many transitions may be looked at before every output counts as near."""
+"""The budget in transitions that are tested; past that every bound is one moment."""
 
 NEVER = 1 << 60
 """The distance of an output that cannot come."""
 
 
 class Distances:
+    """The bounds of one behaviour; `number` is its place among the behaviours of the symbols."""
+
     def __init__(self, behaviour: Behaviour, number: int, symbols: Sequence[Symbol]) -> None:
-        """`number` says which part of the symbols is the behaviour's own."""
         self._found: dict[Hashable, int] = {}
         if behaviour.window and (behaviour.has_clocks or not _always_puts_out(behaviour)):
             return
@@ -55,12 +56,12 @@ class Distances:
                 near.append(edge.source)
         if search.complete:
             for node, distance in _backwards(near, before, search.nodes()).items():
-                # Of situations that differ in their times, the nearest counts.
+                # Situations that differ only in their times share the smallest distance.
                 key = self._symmetry.key(node.configs)
                 self._found[key] = min(distance, self._found.get(key, NEVER))
 
     def of(self, config: Configuration) -> int:
-        """At least so many moments, the one that puts out included."""
+        """The least number of moments, the moment of the output included."""
         if not self._found:
             return 1
         plain = replace(config, active=frozenset((state, NOW) for state, _ in config.active))

@@ -1,12 +1,12 @@
-"""Every situation that one correlation, or two side by side, can get into: breadth first.
+"""A breadth-first search through all situations of one correlation, or of two side by side.
 
-In come behaviours and an alphabet; out come edges, shortest ways first. A node is a configuration
-of each behaviour and a zone: all that is known of when the moments were from which they count. An
-edge is an event that at least one of them reads, or the clock reaching a time at which something is
-due. Of situations that differ only in ports that cannot be told apart (`symmetry`), one stands
-for all. Zones of one discrete situation that lie inside a known one are not gone into again. All
-clocks are bounded (what is older than a window is dropped, what is due fires), so zones are
-finitely many; a budget keeps the answer quick.
+In come behaviours and an alphabet; out come edges, shortest paths first. A node has a configuration
+of each behaviour and a zone: the possible times of the moments from which clocks and windows count.
+An edge is an event that at least one behaviour reads, or the clock at a time when a timer is due.
+Situations that differ only in interchangeable ports (`symmetry`) are one. A node whose zone lies
+inside the zone of a known node with equal configurations is not searched again. All clocks are
+bounded (starts outside of a window are dropped, due timers fire), so that there are finitely many
+zones; a budget keeps the answer quick.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from ensue.machine.analyses.search.zones import (
 
 @dataclass(eq=False, slots=True)
 class SearchNode:
-    """A situation, and one shortest way to it.
+    """A situation, and one shortest path to it, whose last edge is `came`.
 
-    `past` names the moment of the way (from 0) that each place of the zone after 0 stands for;
-    `constraints` are on those moments.
+    `past` has, for each place of the zone after place 0, the number of its moment on the path.
     """
 
     configs: tuple[Configuration, ...]
@@ -46,13 +45,17 @@ class SearchNode:
     depth: int = 0
     came: Edge | None = None
 
+    def moment_at(self, place: int) -> int:
+        """The number, on the path, of the moment at a place of the zone."""
+        return self.depth if place == 0 else self.past[place - 1]
+
 
 @dataclass(eq=False, slots=True)
 class Edge:
     """A moment: an event (`symbol`), or the clock where `symbol` is None.
 
-    An outcome is None for a behaviour that does not read the event. `to` is the node that the
-    moment leads to, or a known one that includes it.
+    An outcome is None for a behaviour that does not read the event. `constraints` are on the
+    moments of the path. `to` is the node after the moment, or a known node that includes it.
     """
 
     source: SearchNode
@@ -67,9 +70,9 @@ class Edge:
 
 
 class Exploration:
-    """A search of all situations. After `edges` has ended, `complete` says if it saw them all.
+    """A search through all situations. After `edges`, `complete` says whether it has seen them all.
 
-    All sequences of up to `depth` moments have been looked at, in any case.
+    In any case it has seen all sequences of up to `depth` moments.
     """
 
     def __init__(
@@ -107,7 +110,7 @@ class Exploration:
     # --- where a node leads -------------------------------------------------------------------
 
     def _from(self, node: SearchNode) -> Iterator[tuple[Edge, Zone, list[Configuration]]]:
-        """Each edge with the zone at its moment, and what its readers were before it."""
+        """Each edge with the zone at its moment, and the configurations just before it."""
         zone = later(node.zone)
         symbols = self._symmetry.distinct(node.configs, self._symbols)
         clocks = [
@@ -120,7 +123,7 @@ class Exploration:
                 left = constrained(zone, more)
                 if left is None:
                     continue
-                place = tuple(_on_the_way(node, each) for each in more)
+                place = tuple(on_the_path(node, each) for each in more)
                 configs = [c.without(e) for c, e in zip(node.configs, expired, strict=True)]
                 if due:
                     outcomes = fire(self._behaviours, configs, due, len(zone))
@@ -139,7 +142,7 @@ class Exploration:
     def _expiries(
         self, zone: Zone, constraints: list[Constraint], node: SearchNode
     ) -> Iterator[tuple[list[Constraint], list[frozenset[int]]]]:
-        """The ways in which starts may have left their windows: for each, its oldest ones."""
+        """Sets of starts that may have left their windows together, each with its constraints."""
         ways: list[tuple[list[Constraint], list[frozenset[int]]]] = [(constraints, [])]
         for behaviour, config in zip(self._behaviours, node.configs, strict=True):
             if not behaviour.window:
@@ -160,7 +163,7 @@ class Exploration:
         yield from ways
 
     def _arrive(self, edge: Edge, zone: Zone, before: list[Configuration]) -> None:
-        """Give the moments that still count their new places, and look whether this is known."""
+        """Add the node that an edge leads to, unless a known node includes it."""
         source = edge.source
         configs = [
             config if outcome is None else outcome.config
@@ -192,7 +195,7 @@ def fire(
     due: list[tuple[int, Countdown]],
     now: int,
 ) -> tuple[Successor | None, ...]:
-    """What the clocks that are due make of each configuration; None where none is."""
+    """The successor of each configuration by its clocks that are due; None where none is due."""
     outcomes: list[Successor | None] = []
     for number, config in enumerate(configs):
         own = [clock for owner, clock in due if owner == number]
@@ -203,7 +206,7 @@ def fire(
 def clocks_due(
     zone: Zone, clocks: list[tuple[int, Countdown]]
 ) -> Iterator[tuple[list[tuple[int, Countdown]], list[Constraint]]]:
-    """Which clocks can be due together at the next moment; none of them, for an event."""
+    """Sets of clocks that can be due together at the next moment; the empty set is for events."""
     ways: list[tuple[list[tuple[int, Countdown]], list[Constraint]]] = [([], [])]
     for owner, clock in clocks:
         longer = []
@@ -222,11 +225,7 @@ def clocks_due(
     yield from ways
 
 
-def _on_the_way(node: SearchNode, constraint: Constraint) -> Constraint:
-    """A constraint on places of a node's zone as one on the moments of the way."""
+def on_the_path(node: SearchNode, constraint: Constraint) -> Constraint:
+    """A constraint on places of a node's zone as one on the moments of the path."""
     i, j, bound = constraint
-
-    def moment(place: int) -> int:
-        return node.depth if place == 0 else node.past[place - 1]
-
-    return moment(i), moment(j), bound
+    return node.moment_at(i), node.moment_at(j), bound

@@ -1,14 +1,14 @@
-"""A search for moments at which one of two correlations puts out and the other does not.
+"""A search by the order of moments, for outputs that only one of two correlations has.
 
-In come two behaviours and an alphabet; out come edges that tell them apart, shortest ways first,
-and whether more may be found. What is known of times is kept for clocks only; of what lies in a
-window only the *order* is kept. Time that passes is a move of its own: the oldest start of a window
-leaves it, and with it what is as old in windows no longer. So a situation is a word, not a set of
-times, and forty ports in a window have hundreds of situations that differ, not 2^40.
+In come two behaviours and an alphabet; out come edges at which only one puts out, shortest paths
+first, and whether the search is complete. Times are kept for clocks only; of the starts in a window
+only the *order* is kept. The passing of time is a step of its own: the oldest start leaves its
+window, and with it starts that are as old in windows that are not longer. So forty ports in a
+window have hundreds of situations, not 2^40.
 
-Less is known than is true, so more ways are gone than there are. A search that finds nothing is
-therefore a proof. A way that is found is held against its times (`witness`): if there are such
-times, it is real, and no real one is shorter; if not, `exploration` has to tell, which knows all
+Since times are neglected, the search follows more paths than are possible. If it finds nothing,
+that is a proof. A path that it finds is checked for possible times (`witness`): if there are any,
+the path is real, and no real path is shorter; if not, `exploration` has to decide, which knows all
 times. The search goes first where an output is near (`distances`).
 """
 
@@ -22,7 +22,13 @@ from ensue.machine.analyses.behaviour import Behaviour, Configuration, Countdown
 from ensue.machine.analyses.deadline import poll
 from ensue.machine.analyses.events.alphabet import Symbol
 from ensue.machine.analyses.search.distances import NEVER, Distances
-from ensue.machine.analyses.search.exploration import Edge, SearchNode, clocks_due, fire
+from ensue.machine.analyses.search.exploration import (
+    Edge,
+    SearchNode,
+    clocks_due,
+    fire,
+    on_the_path,
+)
 from ensue.machine.analyses.search.symmetry import symmetry_of
 from ensue.machine.analyses.search.zones import (
     PRESENT,
@@ -38,37 +44,40 @@ from ensue.machine.analyses.search.zones import (
 from ensue.machine.stepping import NOW
 
 GUIDED_AFTER = 1_000
-"""After how many edges distances are worth their price."""
+"""After so many edges the distances are computed."""
 
 Dues = list[tuple[int, Countdown]]
 
 
 @dataclass(eq=False, slots=True)
 class OrderedNode(SearchNode):
-    """A situation; its zone speaks of the moments in `metric` only, from which clocks count.
+    """A situation whose zone has only the moments in `metric`, from which clocks count.
 
-    `left` are starts that have left their windows since the last moment: the moment on the way, and
-    the length of the window.
+    `left` are the starts that have left their windows since the last moment: the moment on the
+    path, and the length of the window.
     """
 
     metric: tuple[int, ...] = ()
     left: tuple[tuple[int, int], ...] = ()
     is_done: bool = False
     instead: OrderedNode | None = None
-    """A situation that was reached later, by a shorter way, and holds all that this one does."""
+    """A node that was reached later, by a path no longer than this one's, and includes this one."""
 
     @property
     def places(self) -> dict[int, int]:
-        """Where in the zone the moments are of which it speaks."""
+        """The place of each moment in the zone."""
         return {moment: place for place, moment in enumerate(self.metric, 1)}
+
+    def moment_at(self, place: int) -> int:
+        return self.depth if place == 0 else self.past[self.metric[place - 1] - 1]
 
 
 class GuidedSearch:
-    """After `differences` has ended, `complete` says if there is nothing more to be found.
+    """The search. After `differences`, `complete` says whether all differences have been found.
 
-    A caller may `settle` a side: then what only that side could show is left out. No difference
-    that was not shown has `depth` moments or fewer. A search that is not `guided` goes everywhere;
-    `passing` then says where mere waiting has led.
+    A caller may `settle` a side: then outputs of that side alone are not searched any more. Every
+    difference of up to `depth` moments has been found. Without `guided` the search goes everywhere,
+    and `passing` has the steps in which only time passes.
     """
 
     def __init__(
@@ -101,7 +110,7 @@ class GuidedSearch:
         self._order_anew()
 
     def _guide(self) -> None:
-        """From now on, go first where an output is near."""
+        """Compute distances, and go first where an output is near."""
         self._guided = False
         self._distances = [
             Distances(each, n, self._symbols) for n, each in enumerate(self._behaviours)
@@ -115,14 +124,14 @@ class GuidedSearch:
             self._push(node)
 
     def differences(self) -> Iterator[Edge]:
-        """Edges at which exactly one side puts out, and is not settled."""
+        """Edges at which exactly one side puts out that is not settled."""
         for edge in self.edges():
             sides = [side for side, puts_out in enumerate(edge.puts_out) if puts_out]
             if len(sides) == 1 and sides[0] in self._open:
                 yield edge
 
     def edges(self) -> Iterator[Edge]:
-        """All edges that are looked at."""
+        """All edges in the order of the search."""
         step = sum(each.size for each in self._behaviours)
         looked_at = 0
         while self._waiting and self._open:
@@ -154,7 +163,7 @@ class GuidedSearch:
             far = min(self._distances[side].of(node.configs[side]) for side in self._open)
         if far < NEVER:
             self._count += 1
-            # Of equally promising ones the deepest goes first: it is nearest to its output.
+            # Of equal bounds the deepest node goes first: it is nearest to its output.
             heappush(self._waiting, (node.depth + far, -node.depth, self._count, node))
 
     def _wait(self, node: OrderedNode) -> None:
@@ -162,7 +171,7 @@ class GuidedSearch:
         self._push(node)
 
     def _arrive(self, node: OrderedNode) -> OrderedNode:
-        """Wait at a situation, or find that it is known, no later and no smaller."""
+        """Add a node, or return a known node that includes it and has no longer path."""
         known = self._known.setdefault(self._symmetry.key(node.configs), [])
         self._work_left -= len(known)
         for other in known:
@@ -186,7 +195,7 @@ class GuidedSearch:
         ]
 
     def _expired(self, node: OrderedNode) -> Iterator[OrderedNode]:
-        """Time passes until the oldest start of one of the windows has left it."""
+        """The nodes after time has passed, until the oldest start of a window has left it."""
         places = node.places
         in_time = [
             (0, places[clock.since], at_most(clock.after)) for _, clock in self._clocks(node)
@@ -218,7 +227,7 @@ class GuidedSearch:
         places: dict[int, int],
         left: tuple[tuple[int, int], ...],
     ) -> OrderedNode:
-        """The node's own moment again, with what is left of its configurations."""
+        """The node at the same moment, with the configurations that are left."""
         used = sorted(set[int]().union(*(config.moments() for config in configs)))
         names = {moment: place for place, moment in enumerate(used, 1)}
         metric = [moment for moment in node.metric if moment in names]
@@ -254,7 +263,7 @@ class GuidedSearch:
             at = constrained(zone, constraints)
             if at is None:
                 continue
-            bounds = (*window_bounds, *(_on_the_way(node, each) for each in constraints))
+            bounds = (*window_bounds, *(on_the_path(node, each) for each in constraints))
             if due:
                 moments = [(n, replace(c, since=node.metric[c.since - 1])) for n, c in due]
                 outcomes = fire(self._behaviours, node.configs, moments, now)
@@ -272,7 +281,7 @@ class GuidedSearch:
     def _follow(
         self, node: OrderedNode, edge: Edge, zone: Zone, before: tuple[Configuration, ...]
     ) -> None:
-        """Give the moments that still count their new places, and go on from there."""
+        """Add the node that an edge leads to."""
         configs = [
             config if outcome is None else outcome.config
             for config, outcome in zip(before, edge.outcomes, strict=True)
@@ -300,13 +309,3 @@ class GuidedSearch:
 
 def _starts(config: Configuration) -> set[int]:
     return {int(at) for _, at in config.active if at != NOW}
-
-
-def _on_the_way(node: OrderedNode, constraint: Constraint) -> Constraint:
-    """A constraint on places of a node's zone as one on the moments of the way."""
-    i, j, bound = constraint
-
-    def moment(place: int) -> int:
-        return node.depth if place == 0 else node.past[node.metric[place - 1] - 1]
-
-    return moment(i), moment(j), bound

@@ -1,19 +1,19 @@
-"""Interchangeable ports, so that forty of them are not 2^40 situations.
+"""Interchangeable ports, so that forty ports do not make 2^40 situations.
 
-In `a + b + c` it does not matter *which* two of three have come, only how many. In come behaviours
-and the symbols that they read; out come classes of ports that may be exchanged: exchanging two of a
-class maps every machine, and the set of symbols, onto itself. Two situations that differ only by
-such exchanges have the same future, up to the names of ports, so the exploration goes into one of
-them (`key`), and reads one of the symbols that are alike there (`distinct`).
+In `a + b + c` it does not matter *which* two of three ports have had an event, only how many. In
+come behaviours and the symbols that they read; out come classes of interchangeable ports: to
+exchange two ports of a class maps every machine, and the set of symbols, onto itself. Situations
+that differ only by such exchanges have the same future, up to the names of ports. So a search goes
+into one of them (`key`), and reads one of the symbols that are alike there (`distinct`).
 
-An exchange is guessed from the transitions that read the two ports, and then proven against all of
-the machine; what cannot be proven is simply no symmetry.
+An exchange is guessed from the transitions that read the two ports, and then proven for the whole
+machine. Without a proof ports count as different.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ensue.lang.syntax import FilterCorrelation, PushPort
@@ -23,19 +23,18 @@ from ensue.machine.analyses.events.alphabet import Symbol
 from ensue.machine.model import Bind, Machine, PortAtom, State, Timer, Transition
 
 GUESSING_WORK = 3_000_000
-"""How much may be looked at (states named by transitions, symbols) before ports count as
-different."""
+"""The budget, in states of transitions and symbols; past that ports count as different."""
 
 LARGE_MACHINES = 20_000
-"""From how many transitions on no exchange is looked for."""
+"""In machines with more transitions, interchangeable ports are not looked for."""
 
 Exchange = Mapping[State, State]
-"""Which states change places; all others stay."""
+"""The states that change places; all others stay."""
 
 
 @dataclass(frozen=True)
 class PortStates:
-    """A port of a class: its states in each behaviour, in an order that fits the others'."""
+    """A port of a class, with its states; equal places in `states` correspond within the class."""
 
     name: str
     states: tuple[tuple[int, State], ...]
@@ -52,7 +51,7 @@ class Symmetry:
         self._own = {each for ports in classes for port in ports for each in port.states}
 
     def key(self, configs: tuple[Configuration, ...]) -> Hashable:
-        """Equal for situations that differ only in which port of a class stands where."""
+        """Equal for situations that differ only by exchanges of ports of a class."""
         if not self._classes:
             return configs
         starts = [dict(config.active) for config in configs]
@@ -74,7 +73,7 @@ class Symmetry:
     def distinct(
         self, configs: tuple[Configuration, ...], symbols: Sequence[Symbol]
     ) -> Iterable[Symbol]:
-        """One of all symbols that lead to situations of the same key."""
+        """One symbol of all that lead to situations with equal keys."""
         if not self._classes:
             return symbols
         starts = [dict(config.active) for config in configs]
@@ -100,7 +99,7 @@ class Symmetry:
 
 
 def _places(port: PortStates, starts: Sequence[Mapping[State, float]]) -> tuple[float, ...]:
-    """Where a port stands: the start of each of its states, or before all of them if inactive."""
+    """The start of each state of a port; -1 for a state that is not active."""
     return tuple(starts[number].get(state, -1.0) for number, state in port.states)
 
 
@@ -110,13 +109,15 @@ def _others(symbol: Symbol, port_atoms: Sequence[frozenset[int]]) -> Hashable:
 
 
 def symmetry_of(behaviours: Sequence[Behaviour], symbols: Sequence[Symbol]) -> Symmetry:
-    return _Search(behaviours, symbols).symmetry()
+    return _SymmetrySearch(behaviours, symbols).symmetry()
 
 
-class _Search:
+class _SymmetrySearch:
+    """The search for classes of ports, within a budget."""
+
     def __init__(self, behaviours: Sequence[Behaviour], symbols: Sequence[Symbol]) -> None:
         self._behaviours = behaviours
-        self._machines: list[_Facts] = []
+        self._machines: list[_Exchanges] = []
         self._port_atoms = [
             frozenset(n for n, atom in enumerate(each.kinds) if isinstance(atom, PortAtom))
             for each in behaviours
@@ -133,7 +134,7 @@ class _Search:
         is_large = sum(len(each.transitions) for each in machines) > LARGE_MACHINES
         if len(machines) < len(self._behaviours) or is_large:
             return Symmetry([])
-        self._machines = [_Facts(each) for each in machines]
+        self._machines = [_Exchanges(each) for each in machines]
         one_try = sum(each.size for each in self._machines) + len(self._symbols)
         pushed = {name for each in self._behaviours for name in _pushed(each)}
         names = sorted(
@@ -149,9 +150,9 @@ class _Search:
                 first = next(iter(known))
                 exchanges = self._exchanges(first, name)
                 if exchanges is not None:
-                    # Every exchange goes from the first one: that puts all states in one order.
+                    # Every exchange is one with the first port, so that states correspond.
                     moved = [(n, s) for n, each in enumerate(exchanges) for s in each]
-                    own = [(n, s) for n, s in moved if s in self._machines[n].set_by[first]]
+                    own = [(n, s) for n, s in moved if s in self._machines[n].states_of(first)]
                     if not known[first]:
                         known[first] = tuple(own)
                     if set(own) == set(known[first]):
@@ -169,23 +170,23 @@ class _Search:
         )
 
     def _exchanges(self, one: str, other: str) -> list[Exchange] | None:
-        """How the states of each machine change places if two ports do; None if that changes it."""
+        """The exchange of states in each machine for two ports; None if a machine has none."""
         swapped = {one: other, other: one}
 
         def moved(ports: frozenset[str]) -> frozenset[str]:
             return frozenset(swapped.get(name, name) for name in ports)
 
-        # A symbol without either of them stays as it is.
+        # A symbol without either port stays as it is.
         for ports, others in (*self._symbols_of[one], *self._symbols_of[other]):
             if (tuple(map(moved, ports)), others) not in self._symbols:
                 return None
-        found = [facts.exchange(one, other) for facts in self._machines]
+        found = [each.exchange(one, other) for each in self._machines]
         exchanges = [each for each in found if each is not None]
         return exchanges if len(exchanges) == len(found) else None
 
 
-class _Facts:
-    """A machine, looked at for exchanges."""
+class _Exchanges:
+    """The exchanges of states that map one machine onto itself."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
@@ -200,25 +201,30 @@ class _Facts:
         }
         self._runs = [_Run(each) for each in _runs(machine.transitions)]
         self._timed = {t.input.state for t in machine.transitions if isinstance(t.input, Timer)}
-        self.set_by: dict[str, set[State]] = _Missing()
-        for name, readers in self._readers.items():
-            self.set_by[name] = {
+        self._states_of = {
+            name: {
                 state
                 for each in readers
                 for states in (*each.enabling, each.clear, each.target)
                 for state in states
             }
+            for name, readers in self._readers.items()
+        }
         self.size = sum(
             len(each.clear) + len(each.target) + sum(map(len, each.enabling))
             for each in machine.transitions
         )
+
+    def states_of(self, port: str) -> Container[State]:
+        """The states in transitions that read a port."""
+        return self._states_of.get(port, ())
 
     def exchange(self, one: str, other: str) -> Exchange | None:
         found = self._guess(one, other)
         return found if found is not None and self._holds(found, one, other) else None
 
     def _guess(self, one: str, other: str) -> Exchange | None:
-        """From what the two ports' own transitions differ in."""
+        """The exchange by which the transitions that read the two ports differ."""
         first, second = self._readers.get(one, []), self._readers.get(other, [])
         if len(first) != len(second):
             return None
@@ -266,13 +272,8 @@ class _Facts:
         )
 
 
-class _Missing(dict[str, set[State]]):
-    def __missing__(self, key: str) -> set[State]:
-        return set()
-
-
 def _pushed(behaviour: Behaviour) -> Iterable[str]:
-    """Ports whose own events are sent on: whether one has come decides what is put out."""
+    """The ports in `push` statements: without an event of the port nothing is put out."""
     correlation = behaviour.correlation
     if isinstance(correlation, FilterCorrelation):
         for case in correlation.cases:
@@ -282,7 +283,7 @@ def _pushed(behaviour: Behaviour) -> Iterable[str]:
 
 
 def _runs(transitions: Sequence[Transition]) -> list[list[Transition]]:
-    """Transitions in their order; neighbours whose order does not matter are one run."""
+    """Transitions in order, in runs of neighbours whose order does not matter."""
     runs: list[list[Transition]] = []
     is_open = False
     touched: set[State] = set()
@@ -301,7 +302,7 @@ def _runs(transitions: Sequence[Transition]) -> list[list[Transition]]:
 
 
 class _Run:
-    """Transitions whose order does not matter, found by the states that they name."""
+    """Transitions whose order does not matter, with an index by their states and atoms."""
 
     def __init__(self, transitions: list[Transition]) -> None:
         self._transitions = transitions
@@ -326,7 +327,7 @@ class _Run:
 
 
 def _shape(run: list[Transition], exchange: Exchange, atoms: Mapping[int, int]) -> Hashable:
-    """What a run does, in no order, after an exchange. What is bound is left aside."""
+    """The multiset of transitions after an exchange, without bindings."""
 
     def moved(states: frozenset[State]) -> frozenset[State]:
         there = [state for state in exchange if state in states]

@@ -1,14 +1,13 @@
-"""Sets of times, as bounds on differences: what is known of when past moments were.
+"""Zones: sets of possible times of moments, as difference bound matrices.
 
-A zone speaks of the present (place 0) and of some past moments (places 1, 2, ..., in the order in
-which they came). `zone[i][j]` bounds the *time of i minus the time of j*. A zone is always closed:
-each bound is the tightest that follows from all of them. Without past moments a zone is the single
-point `PRESENT`, and costs nothing.
+A zone has the present (place 0) and some past moments (places 1, 2, ..., in their order).
+`zone[i][j]` bounds the *time of i minus the time of j*. A zone is always closed: each bound is the
+tightest that follows from all bounds. A zone without past moments is the single point `PRESENT`.
 
-A bound is `at_most(c)` or `less_than(c)`, held as the whole numbers 2c + 1 and 2c, so that the
-tighter of two is the smaller. Zones take time to be dense, although the clock counts microseconds:
-what no dense times allow no microseconds do, and times found for a way are whole
-(`earliest_times`). Taking `<` for "one microsecond less" would be exact as well, but bounds would
+A bound is `at_most(c)` or `less_than(c)`, held as the integers 2c + 1 and 2c, so that the tighter
+of two bounds is the smaller number. Time is dense in zones, although the clock counts microseconds:
+a path without dense times has none in microseconds, and the times of a path are found as integers
+(`earliest_times`). To take `<` for "one microsecond less" would be exact as well, but bounds would
 creep by one in every round.
 """
 
@@ -45,7 +44,7 @@ def _sum(a: Bound, b: Bound) -> Bound:
 
 
 def later(zone: Zone) -> Zone:
-    """Let time pass: the present may be any amount later."""
+    """The zone after any amount of time has passed."""
     if len(zone) == 1:
         return zone
     first = (NOTHING, *(UNBOUNDED for _ in zone[1:]))
@@ -53,7 +52,7 @@ def later(zone: Zone) -> Zone:
 
 
 def constrained(zone: Zone, constraints: Iterable[Constraint]) -> Zone | None:
-    """The part of a zone in which constraints hold, or None if there is none."""
+    """The part of a zone in which constraints hold, or None if it is empty."""
     rows: list[list[Bound]] | None = None
     current: Sequence[Sequence[Bound]] = zone
     for i, j, bound in constraints:
@@ -80,7 +79,7 @@ def _tighten(rows: list[list[Bound]], i: int, j: int, bound: Bound) -> None:
 
 
 def rearranged(zone: Zone, places: Sequence[int]) -> Zone:
-    """The zone over the given places of it, in their order; a place may come twice."""
+    """The zone of the given places, in their order; a place may occur twice."""
     return tuple(tuple(zone[i][j] for j in places) for i in places)
 
 
@@ -95,12 +94,12 @@ def includes(large: Zone, small: Zone) -> bool:
 def earliest_times(
     count: int, constraints: Iterable[Constraint], margin: int = 1
 ) -> list[int] | None:
-    """The earliest whole times from 0 on of so many moments, or None if there are none.
+    """The earliest integer times of `count` moments, from 0 on, or None if there are none.
 
-    What must be less than something is less by at least the margin.
+    A time that must be less than another is less by at least the margin.
     """
     times = [0] * count
-    # That i is at most so much after j says that j is at least that much before i.
+    # An upper bound on time i minus time j is a lower bound on time j minus time i.
     least = [(i, j, (0 if bound & 1 else margin) - (bound >> 1)) for i, j, bound in constraints]
     for _ in range(count + 1):
         changed = False

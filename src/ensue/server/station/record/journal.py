@@ -79,7 +79,7 @@ class ServerJournal:
         self.path = path
         try:
             self.writer = _connected(path)
-            claim(self.writer.execute, JOURNAL, str(path), "journal")
+            claim(self.writer.execute, JOURNAL, str(path))
             self.writer.executescript(SCHEMA)
             self._reader = _connected(path)
         except TROUBLES as error:

@@ -1,4 +1,7 @@
-"""Grows a machine: hands out states and atoms, and takes transitions in their order."""
+"""The builder of a machine: it numbers states and atoms, and collects transitions in their order.
+
+`from_filter` and `from_ecl` say which states and transitions there are.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, refuse_states
 from ensue.machine.model import Atom, Effect, State, Timer, Transition
 
 
-class Growth:
-    """A machine that is built from the inside out. Raises `LimitError` if it grows too large."""
+class MachineBuilder:
+    """The parts of a machine so far. Raises `LimitError` where a machine has too many states."""
 
     def __init__(self, most_states: int = DEFAULT_MACHINE_LIMITS.states) -> None:
         self._most_states = most_states
@@ -18,12 +21,14 @@ class Growth:
         self.atoms: dict[Atom, int] = {}
 
     def state(self, name: str) -> State:
+        """A new state."""
         self.names.append(name)
         if len(self.names) > self._most_states:
             raise refuse_states(len(self.names), self._most_states)
         return len(self.names) - 1
 
     def atom(self, atom: Atom) -> int:
+        """The number of an atom; equal atoms have one number."""
         return self.atoms.setdefault(atom, len(self.atoms))
 
     def add(
@@ -35,6 +40,7 @@ class Growth:
         target: Iterable[State] = (),
         effect: Effect | None = None,
     ) -> None:
+        """Add a transition behind all others."""
         sets = tuple(frozenset(each) for each in enabling)
         self.transitions.append(
             Transition(sets, input, frozenset(clear), frozenset(target), effect)
