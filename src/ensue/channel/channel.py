@@ -107,11 +107,11 @@ class Channel:
         try:
             blocked = self._spread(event, receivers)
         except BaseException:
-            departure.set_off()
+            departure.transmit()
             for each in departure.blocked:
                 each.give_up()
             raise
-        departure.set_off()
+        departure.transmit()
         if blocked or departure.blocked:
             self.wait_for_room([*blocked, *departure.blocked])
 
@@ -123,7 +123,7 @@ class Channel:
         departure = self._federation.publish(event) if self._federation is not None else None
         blocked = self.spread_here(event)
         if departure is not None:
-            departure.set_off()
+            departure.transmit()
             blocked = [*blocked, *departure.blocked]
         if blocked:
             from ensue.channel.delivery.async_waiting import wait_all
