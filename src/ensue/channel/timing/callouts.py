@@ -1,7 +1,7 @@
 """A queue of callouts: a binary heap in which every callout knows its position.
 
-Scheduling, cancelling and taking the first cost O(log n) in the worst case: a cancelled callout is
-removed at once, and leaves no entry to skip later. Callouts due at the same instant run by
+Scheduling, cancelling and removing the first cost O(log n) in the worst case: a cancelled callout
+is removed at once and leaves no entry to skip later. Callouts due at the same instant run by
 priority, then in the order of scheduling. `clock` decides when they run.
 """
 
