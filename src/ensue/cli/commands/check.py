@@ -97,9 +97,8 @@ def _costs(library: Library, *, all_of_them: bool) -> Iterator[str]:
 
 def _with_analyses(paths: Sequence[Path], library: Library, seconds: float) -> Sequence[Diagnostic]:
     """The warnings of the checker and of the analyses, in the order of the files."""
-    from ensue.machine.analyses.warnings import analysis_warnings
+    # The analyses take a while to import, and a library with errors does not need them.
+    from ensue.explaining.findings import with_analyses
 
     source, _ = read_source(paths)
-    files = [name for name, _ in source.files]
-    found = [*library.warnings, *analysis_warnings(library.checked, source, seconds)]
-    return sorted(found, key=lambda each: (files.index(each.file), each.line, each.column))
+    return with_analyses(library, source, seconds)
