@@ -181,7 +181,7 @@ class TestWrongCalls:
         answer = ensue("explain", library, "Match", "--format", "hologram")
 
         assert answer.code == 2
-        assert "there is no format `hologram`; there is `text`" in answer.err
+        assert "there is no format `hologram`; choose one of `text`" in answer.err
 
     def test_a_library_with_errors_is_unusable_input(self, ensue: Ensue, tmp_path: Path) -> None:
         path = tmp_path / "bad.cor"

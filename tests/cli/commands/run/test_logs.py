@@ -153,7 +153,7 @@ def test_events_inside_of_one_object_are_answered_with_what_takes_them_out(
     answer = ensue("run", logins, "-e", log, "--columns", "time=eventTime")
 
     assert answer.code == 1
-    assert f"holds {count}" in answer.err
+    assert f"the first record has {count}" in answer.err
     assert f"`jq -c '{path}'`" in answer.err
 
 

@@ -209,8 +209,8 @@ class TestWrongCalls:
             (["--engine", "steam"], "there is no engine `steam`; choose one of `auto`"),
             (["--correlation", "guessed"], "did you mean `Guessed`?"),
             (["--format", "xml"], "there is no event format `xml`"),
-            (["--out", "{events}"], "`--events` names too"),
-            (["--late", "{rules}"], "the library names too"),
+            (["--out", "{events}"], "is also the file of `--events`"),
+            (["--late", "{rules}"], "is also the file of the library"),
             (["--late", "a.jsonl", "--dead-letter", "a.jsonl"], "choose another file"),
             (["--out", "{folder}"], "is a directory"),
             (["--frobnicate"], "No such option: --frobnicate"),
@@ -360,7 +360,7 @@ class TestHints:
 
         assert answer.code == 1
         assert "not one of 2 records could be read; the first is stdin:1\n" in answer.err
-        assert "2 times have no offset, as in stdin:1: `--timezone UTC`" in answer.err
+        assert "2 times have no offset, as in stdin:1: give a time zone, as in `--timezone UTC`" in answer.err
         assert answer.err.endswith("0 events read, 2 refused; 0 outputs\n")
 
     def test_nothing_to_read_and_something_that_was_read_are_no_findings(
