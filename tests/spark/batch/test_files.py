@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 import ensue
-from ensue.cli import app, on_spark
+from ensue.cli import app, spark_run
 from ensue.errors import UsageError
 from ensue.events.times import format_time
 from ensue.spark.batch.inputs import Reading
@@ -454,11 +454,11 @@ def test_what_only_spark_can_reach_is_left_to_it(tmp_path: Path) -> None:
     write_columns(tmp_path / "one.parquet", ROWS)
     (tmp_path / "without-ids.csv").write_text("type,time\n")
 
-    assert on_spark.is_for_executors(["s3a://bucket/events"])
-    assert on_spark.is_for_executors([str(tmp_path / "*.parquet")])
+    assert spark_run.is_for_executors(["s3a://bucket/events"])
+    assert spark_run.is_for_executors([str(tmp_path / "*.parquet")])
     with pytest.raises(UsageError, match="no file matches the pattern"):
-        on_spark.is_for_executors([str(tmp_path / "may-*.parquet")])
-    assert on_spark.is_for_executors([str(tmp_path / "one.jsonl")])
-    assert on_spark.is_for_executors([str(tmp_path / "one.parquet")])
-    assert on_spark.is_for_executors([str(tmp_path / "without-ids.csv")])
-    assert not on_spark.is_for_executors(["-"])
+        spark_run.is_for_executors([str(tmp_path / "may-*.parquet")])
+    assert spark_run.is_for_executors([str(tmp_path / "one.jsonl")])
+    assert spark_run.is_for_executors([str(tmp_path / "one.parquet")])
+    assert spark_run.is_for_executors([str(tmp_path / "without-ids.csv")])
+    assert not spark_run.is_for_executors(["-"])

@@ -43,9 +43,6 @@ class EventQueue:
         self._by_key: dict[object, Slot] = {}
         self.size = 0
 
-    def __len__(self) -> int:
-        return self.size
-
     def put(self, slot: Slot) -> None:
         level = self._levels.get(slot.level)
         if level is None:

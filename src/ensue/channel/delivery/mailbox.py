@@ -298,11 +298,6 @@ class Mailbox(ABC):
             # An event leaves the queue only within a turn, so one of the two is always true.
             return bool(self._queue.size or self._outputs) or not self.turn_token
 
-    @property
-    def dropped(self) -> dict[Reason, int]:
-        with self._lock:
-            return dict(self._drops.counts)
-
     def _has_room(self, event: Event) -> bool:
         """Whether the event can be queued or dropped now; only `Block` makes a supplier wait."""
         return (

@@ -46,10 +46,6 @@ class ThreadPool:
         self._is_stopped = False
         self._successor: Dispatcher | None = None
 
-    @property
-    def size(self) -> int:
-        return self._size
-
     def start(self, context: ChannelContext) -> None:  # noqa: ARG002 - receivers know it
         with self._lock:
             self._start_threads()

@@ -25,9 +25,6 @@ class ReadyQueue:
         self._keys: list[tuple[int, ...]] = []
         self.size = 0
 
-    def __len__(self) -> int:
-        return self.size
-
     def put(self, receiver: Receiver) -> None:
         key = receiver.schedule_key()
         queue = self._queues.get(key)

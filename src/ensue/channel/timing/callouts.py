@@ -12,7 +12,10 @@ from collections.abc import Callable
 
 
 class Callout:
-    """A function to call at an instant. `index` is its index in the heap, -1 if it is in none."""
+    """A function to call at its due time, the first part of `order`.
+
+    `index` is its index in the heap, -1 if it is not in the heap.
+    """
 
     __slots__ = ("action", "index", "order")
 
@@ -20,10 +23,6 @@ class Callout:
         self.order = order
         self.action = action
         self.index = -1
-
-    @property
-    def due(self) -> int:
-        return self.order[0]
 
 
 class CalloutQueue:
