@@ -62,7 +62,7 @@ def compare(folder: Path, *arguments: object) -> Result:
     here = run(folder, *arguments, "--engine", "reference")
     there = run(folder, *arguments, "--engine", "spark")
     told = there.stderr.splitlines()
-    said = [each for each in told if not each.startswith("reading ") and "read here" not in each]
+    said = [each for each in told if not each.startswith("reading ") and "read by this" not in each]
 
     assert here.stdout, here.stderr
     assert there.stdout == here.stdout, there.stderr
@@ -219,7 +219,7 @@ def test_more_than_can_be_read_here_for_spark_is_refused_with_what_to_do(
 
     assert answer.exit_code == 2
     told = " ".join(answer.stderr.split())
-    assert "pack the files with gzip, write them as Parquet" in told
+    assert "compress the files with gzip, write them as Parquet" in told
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])
