@@ -177,7 +177,7 @@ def test_the_file_in_the_documentation_can_be_read(tmp_path: Path) -> None:
         ("[dispatching]\nthreads = 'two'", "`dispatching.threads`: expected `int"),
         ("[consumers]\noverflow = 'explode'", "no overflow `explode`; choose one of `block`"),
         ("[consumers]\ncolour = 'red'", "`colour` is no key of .*there are `priority`"),
-        ("[consumers]\nwithin = '1 s'\noverflow = 'drop oldest'", "goes with `overflow"),
+        ("[consumers]\nwithin = '1 s'\noverflow = 'drop oldest'", "is allowed only with `overflow"),
         ("[consumers]\ncapacity = 0", "holds at least one event; given is a capacity of 0"),
         ("[listen]\nport = 1", "`listen`: expected `array`"),
         ("[[link]]\nhost = 'there'", "`link.0.`: object missing required field `port`"),
@@ -241,7 +241,7 @@ def test_a_promise_of_the_wrong_kind_is_refused(promises: Any, message: str) -> 
 def test_a_consumer_that_cannot_be_called_or_wants_a_list_is_refused() -> None:
     channel = build("filtering").done()
 
-    with pytest.raises(UsageError, match="is to be called with events"):
+    with pytest.raises(UsageError, match="needs a function to call with events"):
         channel.consumers.connect("a", 3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="`any_of`"):
         channel.consumers.connect("a", print, ["A", "B"])  # type: ignore[arg-type]

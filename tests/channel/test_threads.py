@@ -94,7 +94,7 @@ def test_a_closed_channel_takes_no_consumer_and_no_strategy() -> None:
     channel = builder("full").done()
     channel.close()
     before = threading.active_count()
-    with pytest.raises(UsageError, match="is closed: nobody can connect to it"):
+    with pytest.raises(UsageError, match="is closed: no consumer can connect to it"):
         channel.consumers.connect("late", lambda _: None)
     with pytest.raises(UsageError, match="is closed: it dispatches nothing"):
         channel.dispatch_by("pool", threads=4)

@@ -69,7 +69,7 @@ def test_history_finds_and_replays_with_it(ensue: Ensue, tmp_path: Path) -> None
     tried = ensue("history", "replay", url, "--filter", is_device_fault, *KNOWN)
     assert found.outputs == tried.outputs != []
     without = ensue("history", "find", url, is_device_fault)
-    assert (without.code, "name its files by `--ontology FILE`" in without.err) == (2, True)
+    assert (without.code, "give its files by `--ontology FILE`" in without.err) == (2, True)
     unknown = ensue("history", "find", url, "fault IS_A net:Nothing", *KNOWN)
     assert (unknown.code, "there is no concept `net:Nothing`" in unknown.err) == (2, True)
 

@@ -19,7 +19,7 @@ from ensue.bench import SUBJECTS
 from ensue.casefile.case import OUTPUT_FIELDS
 from ensue.casefile.reading import KEYS
 from ensue.cli import app
-from ensue.cli.on_spark import SPARK
+from ensue.cli.spark_run import SPARK
 from ensue.engine.choosing import ENGINES
 from ensue.engine.run import Run
 from ensue.events.types import SCALARS

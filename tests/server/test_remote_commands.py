@@ -74,7 +74,7 @@ def test_publishing_a_file_a_pipe_and_a_single_event(ensue: Shell, live: Live) -
     ensue("publish", "--type", "Ping", "--data", '{"n": 1}')
     found = live.client.get("/v1/history", params={"filter": "type = 'Ping'"}).json()["events"]
     assert found[0]["data"] == {"n": 1}
-    assert "is no JSON" in ensue("publish", "--type", "A", "--data", "{", code=2).stderr
+    assert "is not valid JSON" in ensue("publish", "--type", "A", "--data", "{", code=2).stderr
 
 
 def test_lines_of_a_pipe_are_sent_as_they_come(ensue: Shell, live: Live) -> None:
@@ -160,7 +160,7 @@ def test_rules_are_put_listed_tried_and_put_back(ensue: Shell, live: Live) -> No
     assert "> 60" in ensue("rules", "get", "heat").stdout
     listed = ensue("rules").stdout.splitlines()
     assert listed[1].split()[2:4] == ["heat", "Rise"]
-    assert "rests" in ensue("rules", "disable", "heat").stdout
+    assert "is disabled" in ensue("rules", "disable", "heat").stdout
     assert "runs" in ensue("rules", "enable", "heat").stdout
     live.publish([reading(20, "b", 20)])
     assert "waits for `high`" in ensue("rules", "why", "heat", "Rise", "b").stdout

@@ -1,9 +1,9 @@
-"""Golden cases: a library, events, and what must come of them, as a TOML file that people write.
+"""Golden cases: a library, events and the expected outputs, in TOML files that people write.
 
-`read_cases` makes `Case`s of a file, or says everything that is wrong with it in one `CaseError`.
-`run_case` lets an engine run one and returns a `CaseResult` with each difference between what was
-expected and what came. `render` shows a result that failed to a person. The `ensue test` command
-and the project's own test suite are both thin layers over these three.
+`read_cases` reads the `Case`s of a file, or raises one `CaseError` with all its mistakes.
+`run_case` runs a case on an engine and returns a `CaseResult` with all differences between expected
+and actual outputs. `render` formats a failed result as text. The `ensue test` command and the
+project's own test suite are thin layers over these three functions.
 """
 
 from ensue.casefile.case import Case, Expected, ExpectedFinding, ExpectedOutput, Recorded

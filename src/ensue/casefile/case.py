@@ -1,7 +1,7 @@
-"""One golden case: what was written in the file, read and checked for its form, nothing run yet.
+"""One golden case as it is in its file: checked for its form, and not run yet.
 
-Times are microseconds since 1970 throughout. The events are kept as the CloudEvents that they
-stand for, not as `Event`s, because a case may ask for an event that is refused.
+Times are microseconds since 1970. Events are kept as members of CloudEvents and not as `Event`s,
+because a case may contain an event that is to be refused.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class ExpectedOutput:
-    """The fields of an output that a case asks for; the others may be anything."""
+    """The fields of an output that a case expects; other fields may have any value."""
 
     fields: Mapping[str, Any]
 
@@ -43,7 +43,7 @@ class ExpectedOutput:
 
 @dataclass(frozen=True)
 class ExpectedFinding:
-    """An error or a warning by its code and, if the case cares, its place in the library."""
+    """An expected error or warning: its code and, if the case gives it, its place."""
 
     code: str
     line: int | None = None
@@ -60,7 +60,7 @@ class ExpectedFinding:
 
 @dataclass(frozen=True)
 class Expected:
-    """`warnings` of None are not compared."""
+    """All that a case expects. If `warnings` is None, warnings are not compared."""
 
     outputs: tuple[ExpectedOutput, ...] = ()
     late: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Files of events that a case names, and which of their columns is what."""
+    """Files of events that a case names, and the mapping of their columns."""
 
     paths: tuple[str, ...]
     mapping: Columns = field(default_factory=Columns)
@@ -79,9 +79,9 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Case:
-    """`library` is a text, or the path of a file. `lateness` is in microseconds.
+    """A golden case. `library` is a text, or the path of a file; `lateness` is in microseconds.
 
-    A case has its `events` in its file, or `recorded` in files of their own.
+    The events are `events`, from the case file, or `recorded`, in files of their own.
     """
 
     file: Path
@@ -113,7 +113,7 @@ OUTPUT_FIELDS = (
 
 
 def observed_fields(output: Event) -> dict[str, Any]:
-    """An output in the words of a case."""
+    """The fields of an output, under the names that case files use."""
     extensions = output.extensions
     return {
         "trigger": extensions.get("trigger"),
@@ -130,7 +130,7 @@ def observed_fields(output: Event) -> dict[str, Any]:
 
 
 def same_value(expected: Any, found: Any) -> bool:
-    """Equal as JSON: 1 and 1.0 are one number, and `true` is none."""
+    """Whether two values are equal as JSON: 1 equals 1.0, but not `true`."""
     if isinstance(expected, bool) or isinstance(found, bool):
         return expected is found
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
@@ -143,7 +143,7 @@ def same_value(expected: Any, found: Any) -> bool:
 
 
 def output_text(fields: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """An output as a case would write it, with those of its fields that were asked for."""
+    """An output in the notation of case files, with the fields that are in `asked`."""
     trigger = fields["trigger"] if "trigger" in asked else "*"
     if trigger == TIMER and "time" in asked:
         trigger = f"{TIMER}@{seconds_text(fields['time'])}"

@@ -1,8 +1,8 @@
-"""Runs a golden case and compares what comes with what was expected.
+"""Runs a golden case and compares the results with the expected ones.
 
-In comes a `Case` and the name of an engine; out goes a `CaseResult`. Each kind of answer (findings
-of the checker, refused events, late events, outputs) is compared on its own, so that a person sees
-everything that differs. How a difference is shown is the business of `rendering`.
+In comes a `Case` and the name of an engine; out goes a `CaseResult`. Each kind of result (findings
+of the checker, refused events, late events, outputs) is compared by itself, so that all differences
+are found. `rendering` shows them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ensue.library import Library, load, parse
 
 MOST_EXPLAINED = 3
 MOST_EVENTS_EXPLAINED = 10_000
-"""Reasons are found by the definitions, which takes too long over more events."""
+"""Reasons are found by the reference engine, which is too slow for more events."""
 
 Wanted = TypeVar("Wanted")
 Found = TypeVar("Found")
@@ -36,7 +36,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class ComparisonRow:
-    """A line of a comparison: what was expected and what came; None where one side has nothing."""
+    """A line of a comparison: the expected and the actual text; None if one side has none."""
 
     expected: str | None
     got: str | None
@@ -45,7 +45,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Difference:
-    """`notes` say what the rows do not: why an event was refused, the message of a finding."""
+    """A difference of one kind. `notes` has reasons of refusals and messages of findings."""
 
     what: str
     rows: tuple[ComparisonRow, ...]
@@ -65,9 +65,9 @@ class CaseResult:
 def run_case(
     case: Case, engine: str = "auto", ontology: BindingOntology | None = None
 ) -> CaseResult:
-    """Run a case; its library may ask the ontology.
+    """Run a case. Its predicates may use the ontology.
 
-    Raises `UsageError` if there is no such engine; all else is in the result.
+    Raises `UsageError` for an unknown engine; every other problem is part of the result.
     """
     library, found = _load(case, ontology)
     errors = [each for each in found if each.severity == "error"]
@@ -109,7 +109,7 @@ def _compare_run(case: Case, library: Library, engine: str) -> list[Difference |
     try:
         accepted, refused = case_events(case, library.checked.types)
     except UsageError as error:
-        # A recorded file whose columns do not make events.
+        # The columns of a recorded file cannot be read as events.
         return [
             Difference(
                 "events", (ComparisonRow(None, "none that could be read", False),), (str(error),)
@@ -131,10 +131,10 @@ def _compare_run(case: Case, library: Library, engine: str) -> list[Difference |
 
 
 def case_events(case: Case, types: TypeSystem) -> tuple[list[Event], dict[str, str]]:
-    """The events of a case that fit their types, and by their ids the reasons of the others.
+    """The events of a case that fit their types, and the reasons of refused events by their ids.
 
-    In a recorded file, a record that is refused has its number for an id. Raises `UsageError` for a
-    file that cannot be read at all.
+    The id of a refused record of a file is its number there. Raises `UsageError` for a file that
+    cannot be read at all.
     """
     accepted: list[Event] = []
     refused: dict[str, str] = {}
@@ -188,7 +188,7 @@ def _compare_outputs(
 def why_nothing_came(
     case: Case, library: Library, events: Sequence[Event], outputs: Sequence[Event]
 ) -> tuple[str, ...]:
-    """Why rules that put nothing out have not, by the definitions."""
+    """Reasons why rules without an output have none, by the reference engine."""
     read = types_read(library.checked)
     unread = sorted({event.type for event in events} - read)
     notes = [f"no rule reads events of type `{name}`" for name in unread[:MOST_EXPLAINED]]
@@ -228,9 +228,9 @@ def compare(
     show_expected: Callable[[Wanted], str],
     show_found: Callable[[Wanted | None, Found], str],
 ) -> list[ComparisonRow]:
-    """Both sequences side by side, equal things beside each other as far as their order allows.
+    """Both sequences side by side, aligned by a longest common subsequence.
 
-    `show_found` is told beside what it stands, so that both are shown with the same fields.
+    `show_found` also gets the expected item of its row, so that both show the same fields.
     """
     rows: list[ComparisonRow] = []
     wanted_done = found_done = 0
@@ -258,14 +258,14 @@ def compare(
     return rows
 
 
-# Beyond this many comparisons a case is too large for the best alignment to be worth its time.
+# Beyond this many comparisons the best alignment takes too long.
 _MOST_COMPARISONS = 1_000_000
 
 
 def _aligned(
     expected: Sequence[Wanted], found: Sequence[Found], is_met: Callable[[Wanted, Found], bool]
 ) -> list[tuple[int, int]]:
-    """The pairs of a longest common subsequence, by place in both; first what starts the same."""
+    """Index pairs of a longest common subsequence; the equal beginning is taken as it is."""
     start = 0
     shortest = min(len(expected), len(found))
     while start < shortest and is_met(expected[start], found[start]):

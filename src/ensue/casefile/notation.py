@@ -5,7 +5,7 @@
     timer@6 Notify                               an output that the clock completed
     3:14 unknown-port                            a finding
 
-In comes a text; out goes what it stands for, or a `ValueError` that says how it is written.
+In comes a text; out goes its value, or a `ValueError` that shows the correct notation.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""From a TOML file to its golden cases.
+"""The reader of case files.
 
-In comes the path of a file; out go its cases in order. What cannot be used is a `CaseError` that
-names every mistake in the file, one a line, each with the file and as near a line as TOML tells.
-Nothing is run here, and libraries are not looked into: that is `comparison`.
+In comes the path of a TOML file; out go its cases in order, or a `CaseError` with every mistake in
+the file, one a line, each with the file and the line of its case. Nothing is run here, and
+libraries are not parsed; `comparison` does that.
 
-A file holds `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` or
+A file has `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` or
 `events_file`, and `outputs`, and optionally `until`, `lateness`, `late`, `rejected`, `errors` and
-`warnings`. With `events_file` go `columns`, `type` and `timezone`, as in a run.
+`warnings`. `columns`, `type` and `timezone` describe an `events_file`, as in `ensue run`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _READING = ("columns", "type", "timezone")
 """The keys that say how an `events_file` is read: of a case, or of all cases of a file."""
 DEFAULT_SOURCE = "case"
 LARGEST_BYTES = 16 * 1024 * 1024
-"""What a file of cases may have."""
+"""The largest size of a case file."""
 
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*case[ \t]*\]\]", re.MULTILINE)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
@@ -81,7 +81,7 @@ def find_case_files(path: Path) -> list[Path]:
 
 
 def read_cases(path: Path) -> list[Case]:
-    """The cases of a file. Raises `CaseError` with all that is wrong with it."""
+    """The cases of a file. Raises `CaseError` with all its mistakes."""
     try:
         # Decimals keep times such as 0.1 exact; data gets its floats back below.
         file = read_toml(path, "give a file of cases", LARGEST_BYTES, Decimal)
@@ -91,7 +91,7 @@ def read_cases(path: Path) -> list[Case]:
 
 
 class _CaseFile:
-    """Reads one file and gathers its mistakes on the way."""
+    """Reads one file and collects its mistakes."""
 
     def __init__(self, path: Path, text: str) -> None:
         self.path = path
@@ -270,10 +270,10 @@ def _duration(value: Any) -> int:
 
 
 def _event(given: Any) -> dict[str, Any]:
-    """The CloudEvent that an event of a case stands for, as JSON has it.
+    """The members of the CloudEvent for an event of a case, as JSON values.
 
-    Only its form is looked at. Whether it is an event is for the run to say, since a case may be
-    about one that is refused; so a `time` that is no time stays as it is.
+    Only the form is checked. The run decides whether the event is valid, since a case may be about
+    a refused event; so a `time` that is not valid is kept as it is.
     """
     if isinstance(given, str):
         event = read_event_text(given)
@@ -316,7 +316,7 @@ def _one_text(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A TOML value as JSON has it: floats for decimals, RFC 3339 text for date-times."""
+    """A TOML value as a JSON value: floats for decimals, RFC 3339 text for date-times."""
     if isinstance(value, Decimal):
         number = float(value)
         if not math.isfinite(number):

@@ -1,7 +1,7 @@
-"""A failed case as a person reads it: what was expected and what came, side by side.
+"""A failed case as text: expected and actual results side by side.
 
-In comes a `CaseResult`; out go plain lines of text that fit a width. Rows too long for two columns
-stand one below the other. Colour is added by the printer.
+In comes a `CaseResult`; out go plain lines of text that fit a width. Rows that are too long for two
+columns are printed one below the other. The printer adds colour.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from ensue.casefile.comparison import CaseResult, ComparisonRow, Difference
 
 SAME, DIFFERENT, MISSING, EXTRA = "  ", "! ", "- ", "+ "
-"""The margin of a row: both sides agree, both differ, nothing came, something came unasked."""
+"""The margin of a row: both sides agree; they differ; expected only; found only."""
 
 _NOTHING = "(nothing)"
 _MOST_SAME_ROWS = 3
 
 
 def render(result: CaseResult, width: int = 80) -> list[str]:
-    """The lines that tell what differs: the case, why it is there, and each difference."""
+    """The lines of a failed case: its name, its purpose, and each difference."""
     why = textwrap.wrap(result.case.why, width, initial_indent="  ", subsequent_indent="  ")
     lines = [str(result.case), *why]
     for difference in result.differences:
@@ -71,7 +71,7 @@ def _margin(row: ComparisonRow) -> str:
 
 
 def _shortened(rows: Sequence[ComparisonRow]) -> Iterator[ComparisonRow | str]:
-    """Rows that agree are only there for orientation: a long stretch of them is cut."""
+    """The rows, with long runs of equal rows shortened."""
     stretch: list[ComparisonRow] = []
     for row in [*rows, None]:
         if row is not None and row.same:

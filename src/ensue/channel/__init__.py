@@ -6,12 +6,12 @@
         channel.consumers.connect("alarms", print, want("Reading", where="celsius > 90"))
         channel.suppliers.connect("boiler", "Reading").send("Reading", {"celsius": 95})
 
-The way of an event: `channel` takes it in; a look-up (`lookup/`) finds the consumers that want it;
+The path of an event: `channel` accepts it; a look-up (`lookup/`) finds the consumers that want it;
 each consumer's receiver queues it by the consumer's `policies` (`delivery/`); a strategy
 (`dispatch/`) gives turns by priority; in a turn, a step (a group, a Python test or a correlation)
-reads the event, or the consumer is called. `timing/` adds timeouts, `links/` carries events to
-other channels, `realtime/` sets thread priorities, and `figures/` counts. `builder` loads only the
-parts that are asked for.
+reads the event, or the consumer is called with it. `timing/` adds timeouts, `links/` carries events
+to other channels, `realtime/` sets thread priorities, and `figures/` counts. `builder` loads only
+the parts that are asked for.
 """
 
 from ensue.channel.builder import Builder, build, from_toml

@@ -1,7 +1,7 @@
 """Subscriptions, and waiting for a channel from a coroutine without blocking its event loop.
 
-A `Subscription` pulls events, by `for` in a thread or by `async for` in a coroutine. Queues and
-overflow policies are those of `delivery`.
+A `Subscription` pulls events, by `for` in a thread or by `async for` in a coroutine. Its queue and
+overflow policy are those of any consumer (`delivery`).
 """
 
 from __future__ import annotations

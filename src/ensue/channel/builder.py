@@ -2,8 +2,8 @@
 
 Four configurations follow the paper: `full`; `dispatching` (priorities and queues, every consumer
 gets every event); `filtering` (look-up and correlation, in the supplier's thread); `multiplexer`
-(neither). Parts can be added to each. A part that is left out is not imported, and asking the
-channel for it later is refused with a message.
+(neither). Parts can be added to each. A part that is left out is not imported, and its later use is
+refused by `UsageError`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CONFIGURATIONS = {
 
 
 class Builder:
-    """Collects the parts of a channel. Every method returns the builder; `done` the channel."""
+    """Collects the parts of a channel. Every method returns the builder, `done` the channel."""
 
     def __init__(self, configuration: str = "full", name: str = "channel") -> None:
         chosen: dict[str, Any] = CONFIGURATIONS[
@@ -84,7 +84,7 @@ class Builder:
     ) -> Self:
         """Choose the dispatching strategy; by default that of the configuration.
 
-        What `real_time` adds is described in the modules of `realtime`.
+        The modules of `realtime` describe the effects of `real_time`.
         """
         if strategy is not None:
             self._strategy = one_of("strategy", strategy, STRATEGIES)
@@ -241,7 +241,7 @@ def _overflow(table: dict[str, Any], place: Path) -> Overflow | None:
     name, within = table.pop("overflow", None), table.pop("within", None)
     if within is not None and name != "block":
         raise UsageError(
-            f"`{place}`: `within` says how long a supplier waits for room and goes with"
+            f"`{place}`: `within` is how long a supplier waits for room, and is allowed only with"
             ' `overflow = "block"`'
         )
     if name is None:

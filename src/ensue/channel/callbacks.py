@@ -1,7 +1,7 @@
-"""Callbacks of the channel's user: an exception in one is logged and goes no further.
+"""Callbacks of the channel's user: an exception that one raises is logged and goes no further.
 
-Failures, drops and changes of demand are reported in the thread in which they happen. Other
-consumers may depend on that thread.
+Failures, drops and changes of demand are reported in the thread in which they happen. An exception
+would end the work that this thread does for other consumers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger("ensue.channel")
 
 
 def logging_errors(callback: Callable[Given, None], name: str) -> Callable[Given, None]:
-    """A callback that logs what `callback` raises, under a name."""
+    """`callback`, with its exceptions logged under a name."""
 
     def call(*given: Given.args, **named: Given.kwargs) -> None:
         try:

@@ -1,11 +1,11 @@
 """The event channel: connects suppliers, look-up, dispatching, timeouts and links.
 
-`builder` assembles a channel from a look-up, a dispatching strategy and, once they are asked for,
-timeouts and links. An event comes in by `push` or `publish`, is forwarded to linked channels that
-want it, and is offered to the consumers of this channel that want it.
+`builder` assembles a channel from a look-up and a dispatching strategy; timeouts and links are
+created when they are first used. An event enters by `push` or `publish`, is offered to this
+channel's consumers that want it, and is forwarded to the linked channels that want it.
 
-The module is long because it is the whole surface of a channel; the work is in the modules that it
-connects.
+The module is long because it is the whole surface of a channel; the work is done in the modules
+that it connects.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.closing import Closing, are_idle, disconnect_all, wait_until
-from ensue.channel.consumers import ConsumerAdmin, needs_step
+from ensue.channel.consumers import ConsumerAdmin
 from ensue.channel.delivery.blocked import Blocked, blocked_offers, wait_each
 from ensue.channel.delivery.mailbox import Call
 from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver
 from ensue.channel.figures.counts import ChannelCounts
 from ensue.channel.figures.values import Figures
 from ensue.channel.lookup.interests import interests
-from ensue.channel.lookup.wants import EventWant, Wants
+from ensue.channel.lookup.wants import EventWant, Wants, is_decided_by_one_event
 from ensue.channel.parts import ChannelParts
 from ensue.channel.policies import Quality
 from ensue.channel.suppliers import SupplierAdmin
@@ -103,15 +103,15 @@ class Channel:
     def _push_and_depart(
         self, event: Event, receivers: Sequence[Receiver], departure: Departure
     ) -> None:
-        """Serve local consumers, then let the event leave over links."""
+        """Serve local consumers, then transmit the event over links."""
         try:
             blocked = self._spread(event, receivers)
         except BaseException:
-            departure.set_off()
+            departure.transmit()
             for each in departure.blocked:
                 each.give_up()
             raise
-        departure.set_off()
+        departure.transmit()
         if blocked or departure.blocked:
             self.wait_for_room([*blocked, *departure.blocked])
 
@@ -123,7 +123,7 @@ class Channel:
         departure = self._federation.publish(event) if self._federation is not None else None
         blocked = self.spread_here(event)
         if departure is not None:
-            departure.set_off()
+            departure.transmit()
             blocked = [*blocked, *departure.blocked]
         if blocked:
             from ensue.channel.delivery.async_waiting import wait_all
@@ -162,7 +162,7 @@ class Channel:
         self, name: str, number: int, call: Call | None, quality: Quality, step: DeliveryStep | None
     ) -> Receiver:
         if self._is_closed:
-            raise UsageError(f"the channel `{self.name}` is closed: nobody can connect to it")
+            raise UsageError(f"the channel `{self.name}` is closed: no consumer can connect to it")
         receiver = Receiver(name, number, call, quality, self._context, step)
         if receiver.is_coroutine and self.strategy != "asyncio":
             raise UsageError(
@@ -172,14 +172,20 @@ class Channel:
         return receiver
 
     def step_for(self, wants: Wants, owner: str) -> DeliveryStep | None:
-        """The step that wants need; None if the look-up alone can decide."""
-        if not needs_step(wants):
-            return None
-        if not self._parts.has_filtering:
+        """The step that wants need; None if the look-up alone can decide.
+
+        Raises `UsageError` for wants that this channel was built without.
+        """
+        needs_step = not is_decided_by_one_event(wants)
+        if not self._parts.has_filtering and (
+            needs_step or tuple(interests(wants)) != (EventWant(),)
+        ):
             raise UsageError(
                 f"the channel `{self.name}` was built without filtering, so a consumer gets every"
                 " event: leave out what it wants, or build the channel with filtering"
             )
+        if not needs_step:
+            return None
         from ensue.channel.delivery.conditions import has_correlation, step_for
 
         if has_correlation(wants) and not self._parts.has_correlation:
@@ -187,12 +193,12 @@ class Channel:
                 f"the channel `{self.name}` was built without correlation: build it with"
                 " `.correlation()` or as `full`"
             )
-        # A clock that is set by hand says nothing of which dates lie in the future.
+        # A clock that is set by hand does not tell which times lie in the future.
         now = self.clock.now if isinstance(self.clock, WallClock) else None
         return step_for(wants, self.types, owner, now)
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None:
-        """A test of wants that need no step, for events that were looked up by earlier wants."""
+        """A test of the present wants, for events that the look-up found by earlier wants."""
         if not self._parts.has_filtering:
             return None
         from ensue.channel.delivery.conditions import matches
@@ -228,7 +234,7 @@ class Channel:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Connect or change many consumers; suppliers and linked channels are told once, after."""
+        """A block that changes consumers; suppliers and linked channels are told at its end."""
         with self._holding:
             self._held_updates += 1
         try:
@@ -312,7 +318,7 @@ class Channel:
         current.stop(successor)
 
     def figures(self) -> Figures:
-        """Counts of what happened so far."""
+        """The counts of this channel and its consumers."""
         unsent = self._federation.dropped() if self._federation is not None else {}
         receivers = [each.receiver for each in self.consumers]
         return self._counts.read(receivers, self.suppliers.unwanted, unsent)
@@ -383,7 +389,7 @@ class Channel:
     def _end(self, drains: bool, drained: bool) -> Closing:
         with self._changing:
             if self._is_closed:
-                # Another thread was quicker.
+                # Another thread has closed the channel meanwhile.
                 return Closing(drained, 0)
             self._is_closed = True
         if self._timeouts is not None:

@@ -33,7 +33,7 @@ def are_idle(consumers: Iterable[Consumer]) -> bool:
         return any(each.is_busy for each in called), sum(each.wanted for each in called)
 
     first = busy()
-    # Checked twice: a push may happen between looking at two consumers.
+    # Checked twice, since a push may happen between the checks of two consumers.
     return not first[0] and busy() == first
 
 

@@ -1,7 +1,7 @@
 """Consumers: their wants, their quality of service and their timeouts.
 
-`ConsumerAdmin` connects and disconnects them; a `Consumer` is the handle that the user gets. Wants,
-quality and timeouts can be changed at any time. Queueing and turns are handled in `delivery`.
+`ConsumerAdmin` connects consumers; a `Consumer` is the handle that the user gets. Its wants, its
+quality and its timeouts can be changed at any time. `delivery` does the queueing and the turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ensue.channel.delivery.mailbox import Call
 from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.lookup.interests import interests
 from ensue.channel.lookup.lookup import Lookup
-from ensue.channel.lookup.wants import Wants, as_wants, is_decided_by_one_event
+from ensue.channel.lookup.wants import Wants, as_wants
 from ensue.channel.policies import Quality, Reason
 from ensue.errors import UsageError
 
@@ -93,10 +93,10 @@ class Consumer:
         new = as_wants(wants)
         with self._changing:
             step = self._channel.step_for(new, self.name)
-            # The alarm first: the new step sets it when it reads its first event.
+            # Before the step: the new step sets its alarm when it reads its first event.
             self.set_alarm_for(step)
             self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
-            self._be_found_by(new)
+            self._put_in_lookup(new)
             self.wants = new
         self._channel.wants_changed()
 
@@ -105,12 +105,13 @@ class Consumer:
         with self._changing:
             self._receiver.require(self._receiver.quality.changed(**quality))
             if self._receiver.state != "disconnected":
-                self._be_found_by(self.wants)
+                self._put_in_lookup(self.wants)
 
-    def _be_found_by(self, wants: Wants) -> None:
-        """Put the consumer into the look-up, unless it leaves in another thread meanwhile."""
+    def _put_in_lookup(self, wants: Wants) -> None:
+        """Put the consumer into the look-up, unless another thread disconnects it meanwhile."""
         self._channel.lookup.put(self._receiver, tuple(interests(wants)))
-        # A consumer that leaves says so first, and is taken out then: whichever comes last here.
+        # `disconnect` sets `_has_left` before it removes the consumer from the look-up. So either
+        # its removal comes after the `put` above, or the flag is seen here.
         if self._has_left or self._receiver.state == "disconnected":
             self._channel.lookup.remove(self._receiver)
 
@@ -172,18 +173,21 @@ class ConsumerAdmin:
         wants: Wants | str | None = None,
         **quality: Any,
     ) -> Consumer:
-        """Connect a consumer: the function to call, the wants (every event, if left out), and
-        fields of `Quality` by name. Without a `call`, its events are pulled."""
+        """Connect a consumer.
+
+        `call` is the function to call with events; with None, the consumer pulls its events.
+        Without `wants` it gets every event. `quality` has fields of `Quality`.
+        """
         if call is not None and not callable(call):
             raise UsageError(
-                f"the consumer `{name}` is to be called with events; given is `{call!r}`"
+                f"the consumer `{name}` needs a function to call with events; given is `{call!r}`"
             )
         wanted = as_wants(wants)
         required = self._channel.quality.changed(**quality)
         step = self._channel.step_for(wanted, name)
         before = self._consumers.get(name)
         if before is not None and before.state == "disconnected":
-            # Its overflow policy has disconnected it; the name can be used again.
+            # Its overflow policy has disconnected it, so its name is free.
             before.disconnect()
         with self._lock:
             if name in self._consumers:
@@ -196,7 +200,7 @@ class ConsumerAdmin:
             self._consumers[name] = consumer
         self._channel.wants_changed()
         if self._channel.is_closed:
-            # By another thread, which has disconnected all that it found.
+            # Another thread has closed the channel meanwhile, and did not see this consumer.
             if call is None:
                 receiver.finish()
             else:
@@ -228,7 +232,3 @@ class ConsumerAdmin:
 
     def __len__(self) -> int:
         return len(self._consumers)
-
-
-def needs_step(wants: Wants) -> bool:
-    return not is_decided_by_one_event(wants)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ChannelParts:
-    """A part that was left out is refused with a message when it is asked for."""
+    """Everything that a channel is assembled from, and which parts it was built with."""
 
     name: str
     clock: Clock

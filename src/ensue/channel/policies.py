@@ -19,7 +19,7 @@ log = logging.getLogger("ensue.channel")
 
 
 class Reason(StrEnum):
-    """Why an event did not reach a consumer that wanted it."""
+    """Why an event did not reach a consumer that wanted it, or a linked channel."""
 
     OLDEST = "oldest"  # made room for a newer event in a full queue
     NEWEST = "newest"  # came to a full queue
@@ -31,10 +31,10 @@ class Reason(StrEnum):
     DISCARDED = "discarded"  # the channel closed without draining, or its deadline passed
     FAILED = "failed"  # the consumer raised an exception
     LATE = "late"  # came later than the lateness of the correlation that would have read it
-    AHEAD = "ahead"  # its time lies further ahead than a correlation believes
+    AHEAD = "ahead"  # its time lies further in the future than a correlation accepts
     MALFORMED = "malformed"  # does not fit the type that the correlation's library declares
     UNSENT = "unsent"  # a link could neither send it nor keep it
-    UNROUTED = "unrouted"  # no way to a channel that wants it
+    UNROUTED = "unrouted"  # there is no route to a channel that wants it
     UNCONFIRMED = "unconfirmed"  # a link sent it and ended unacknowledged: it may have arrived
 
 
@@ -127,7 +127,7 @@ class Quality:
         unknown = sorted(given.keys() - set(Quality.__dataclass_fields__))
         if unknown:
             known = ", ".join(f"`{name}`" for name in Quality.__dataclass_fields__)
-            raise UsageError(f"`{unknown[0]}` is nothing a consumer can ask for; there are {known}")
+            raise UsageError(f"a consumer has no option `{unknown[0]}`; its options are {known}")
         return replace(self, **given)  # type: ignore[arg-type]
 
 
@@ -139,24 +139,25 @@ def conflation_key(key: ConflationKey) -> Callable[[Event], object] | None:
         return lambda event: (event.type, event.source)
     if isinstance(key, str):
         name = key
-        return lambda event: (event.type, _comparable(event.attributes.get(name)))
+        return lambda event: (event.type, _hashable(event.attributes.get(name)))
     return _key_by_function(key)
 
 
 def _key_by_function(key: Callable[[Event], object]) -> Callable[[Event], object]:
-    """A key by a user's function. Where it fails, the event has no key and is not conflated."""
+    """The key by a user's function. If the function fails, the event is not conflated."""
 
-    def ask(event: Event) -> object:
+    def key_of(event: Event) -> object:
         try:
-            return _comparable(key(event))
+            return _hashable(key(event))
         except Exception as error:
             log.error("`conflate` failed on the event `%s`: %r", event.id, error)
             return None
 
-    return ask
+    return key_of
 
 
-def _comparable(value: object) -> object:
+def _hashable(value: object) -> object:
+    """The value itself, or its `repr` if it cannot be a key of a dictionary."""
     try:
         hash(value)
     except TypeError:

@@ -1,9 +1,9 @@
 """Suppliers: what they publish, and whether any consumer wants it.
 
-`SupplierAdmin` connects and disconnects them. A supplier declares the types that it publishes
-(subtypes included) and perhaps its source. The channel tells it when no consumer wants any of them
-(the supplier is quenched) and when one does again. Events that a quenched supplier pushes are
-counted and go no further. The consumers of an event are found by the look-up.
+`SupplierAdmin` connects suppliers. A supplier declares the types that it publishes (subtypes
+included) and perhaps its source. If no consumer wants any of these types, the supplier is quenched:
+events that it pushes are counted and go no further. The channel tells the supplier when it is
+quenched and when it is wanted again. `lookup` finds the consumers of an event.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Supplier:
 
     @property
     def unwanted(self) -> int:
-        """How many events were not published, because nobody wanted them."""
+        """How many events were not published, because no consumer wanted them."""
         return self._unwanted.read()
 
     def push(self, event: Event) -> None:
@@ -167,7 +167,7 @@ class SupplierAdmin:
         self._suppliers: dict[str, Supplier] = {}
         self._lock = threading.Lock()
         self._updating = threading.RLock()
-        self._unwanted_of_gone = 0
+        self._unwanted_of_disconnected = 0
 
     def connect(
         self,
@@ -179,8 +179,8 @@ class SupplierAdmin:
     ) -> Supplier:
         """Connect a supplier of certain types, or of any type if none are declared.
 
-        `on_demand` is called with False when no consumer wants them any more, and with True when
-        one does again; at once with False if none wants them now.
+        `on_demand` is called with False when no consumer wants these types any more (at once, if
+        none wants them now), and with True when one does again.
         """
         types = (publishes,) if isinstance(publishes, str) else tuple(publishes)
         supplier = Supplier(self, self._channel, name, types, source, on_demand)
@@ -198,17 +198,17 @@ class SupplierAdmin:
         with self._lock:
             if self._suppliers.get(supplier.name) is supplier:
                 del self._suppliers[supplier.name]
-                self._unwanted_of_gone += supplier.unwanted
+                self._unwanted_of_disconnected += supplier.unwanted
 
     @property
     def unwanted(self) -> int:
-        """Events that suppliers did not publish, suppliers that have left included."""
+        """Events that suppliers did not publish, disconnected suppliers included."""
         with self._lock:
-            there = sum(each.unwanted for each in self._suppliers.values())
-            return self._unwanted_of_gone + there
+            connected = sum(each.unwanted for each in self._suppliers.values())
+            return self._unwanted_of_disconnected + connected
 
     def update_demand(self) -> None:
-        """Wants have changed: check the demand for every supplier."""
+        """Check the demand for every supplier, after wants have changed."""
         if not self._suppliers:
             return
         # One thread at a time, so that a supplier is told of changes in their order.

@@ -1,8 +1,8 @@
 """A channel described in TOML: the tables and keys that a file may contain, and their types.
 
 In comes the path of a file; out comes a `ChannelConfig` with the keys that the file sets. Unknown
-tables and keys, and values of a wrong type, are refused here. What the values mean, and which of
-them go together, is decided in `builder` and in `policies`, as for values given in code.
+tables and keys, and values of a wrong type, are refused here. `builder` and `policies` check the
+values themselves and their combinations, as for values given in code.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ConsumersTable(ConfigTable, frozen=True):
 
 
 class LinkEndTable(ConfigTable, frozen=True, kw_only=True):
-    """Options of both ends of a link: how much it keeps, and which peers are accepted."""
+    """Options of both ends of a link: how much it keeps, and how its peer is authenticated."""
 
     buffer: int | msgspec.UnsetType = msgspec.UNSET
     buffer_bytes: int | msgspec.UnsetType = msgspec.UNSET
@@ -107,7 +107,7 @@ def read(path: str | PathLike[str]) -> ChannelConfig:
     try:
         return msgspec.convert(tables, ChannelConfig)
     except msgspec.ValidationError as error:
-        raise UsageError(f"`{place}`: {_in_our_words(str(error))}") from None
+        raise UsageError(f"`{place}`: {_readable(str(error))}") from None
 
 
 def _refuse_unknown(tables: dict[str, Any], place: Path) -> None:
@@ -121,11 +121,12 @@ def _refuse_unknown(tables: dict[str, Any], place: Path) -> None:
         for table in given if isinstance(given, list) else [given]:
             keys = table if isinstance(table, dict) else {}
             for key in keys.keys() - set(TABLES[name].__struct_fields__):
-                there_are = ", ".join(f"`{each}`" for each in TABLES[name].__struct_fields__)
-                raise UsageError(f"`{place}`: `{key}` is no key of [{name}]; there are {there_are}")
+                known = ", ".join(f"`{each}`" for each in TABLES[name].__struct_fields__)
+                raise UsageError(f"`{place}`: `{key}` is no key of [{name}]; there are {known}")
 
 
-def _in_our_words(error: str) -> str:
+def _readable(error: str) -> str:
+    """A message of msgspec with the path of the key first."""
     what, _, where = error.partition(" - at ")
     path = where.strip("`").removeprefix("$").lstrip(".").replace("[...]", "")
     return f"`{path}`: {what[:1].lower()}{what[1:]}" if path else what

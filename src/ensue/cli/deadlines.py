@@ -13,8 +13,8 @@ Deadline = Annotated[
     str,
     typer.Option(
         metavar="D",
-        help="How long the analyses may take, as 5s or '2 min'. What has not ended by then is"
-        " said to be undecided.",
+        help="How long the analyses may take, as 5s or '2 min'. Analyses that have not ended by"
+        " then are reported as undecided.",
     ),
 ]
 

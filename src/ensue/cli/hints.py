@@ -1,9 +1,9 @@
-"""What to look at after a run: records that all are refused, types and keys that no rule can use.
+"""Hints after a run: an input that was refused completely, and types and keys that no rule can use.
 
-In comes what was read (`SeenEvents`) and what was refused; out go sentences for the person, each
-with a count and an example, or None where there is nothing to say. Only a run that could read
-nothing at all is a finding, by its exit code; the rest may be meant: an event of a type that no
-rule reads only moves the clock.
+In come the events that were read (`SeenEvents`) and the problems of refused records; out go
+sentences for the user, each with a count and an example, or None if there is nothing to say. They
+do not change the exit code, since the cause may be intended: an event of a type that no rule reads
+still moves the clock.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class SeenEvents:
 def about_types(
     seen: Mapping[str, int], library: CheckedLibrary, found_something: bool
 ) -> str | None:
-    """For events that no rule reads: all of them, those of a slip, or just some."""
+    """For events that no rule reads: all of them, misspelled types, or some of the events."""
     declared = [each.name for each in library.types]
     read = types_read(library)
     unread = sorted(name for name in seen if name not in read)
@@ -56,19 +56,19 @@ def about_types(
     nearest = next((each for each in unknown if close_match(each, declared)), None)
     if len(unknown) == len(seen) and not found_something:
         return (
-            "no event is of a type that the library declares: they are of type"
+            "no event has a type that the library declares; their types are"
             f" {listed(unknown)}; {did_you_mean(nearest or unknown[0], declared)}"
         )
     count = sum(seen[name] for name in unread)
     shown = nearest or max(unread, key=lambda name: seen[name])
     kinds = f"of {len(unread)} types, as `{shown}`," if len(unread) > 1 else f"of type `{shown}`"
-    slip = f"; {did_you_mean(nearest, declared)}" if nearest else ""
+    misspelled = f"; {did_you_mean(nearest, declared)}" if nearest else ""
     is_read = "is" if count == 1 else "are"
-    return f"{counted(count, 'event')} {kinds} {is_read} read by no rule{slip}"
+    return f"{counted(count, 'event')} {kinds} {is_read} read by no rule{misspelled}"
 
 
 def about_unread(count: int, example: str | None) -> str:
-    """As `about_types`, where only a count and one of the types are known."""
+    """As `about_types`, if only the count and one of the types are known."""
     is_read = "is" if count == 1 else "are"
     return f"{counted(count, 'event')}, as of type `{example}`, {is_read} read by no rule"
 
@@ -76,7 +76,7 @@ def about_unread(count: int, example: str | None) -> str:
 def about_keys(
     without_key: Mapping[str, int], examples: Mapping[str, Event], library: CheckedLibrary
 ) -> list[str]:
-    """For rules that read no event, since what they are `by` holds no single value."""
+    """For rules whose key (`by`) is an object or a list in the events, and not a single value."""
 
     def inside(name: str) -> Sequence[str] | None:
         for event in examples.values():
@@ -95,7 +95,7 @@ def about_keys(
 
 
 def about_refusals(read: int, refused: int, first: str | None) -> str | None:
-    """For an input of which not one record could be read."""
+    """For an input whose records were all refused."""
     if read or not refused or first is None:
         return None
     if refused == 1:
@@ -104,14 +104,11 @@ def about_refusals(read: int, refused: int, first: str | None) -> str | None:
 
 
 def about_offsets(count: int, example: str | None) -> str | None:
-    """For times that do not say which instant they are."""
+    """For times without an offset."""
     if not count or example is None:
         return None
-    have, were = ("time has", "it was") if count == 1 else ("times have", "they were")
-    return (
-        f"{count:,} {have} no offset, as in {example}: `--timezone UTC`, or another zone, says"
-        f" where {were} taken"
-    )
+    have = "time has" if count == 1 else "times have"
+    return f"{count:,} {have} no offset, as in {example}: give a time zone, as in `--timezone UTC`"
 
 
 def about_numbers(read: int, first: str | None, problems: Sequence[str]) -> str | None:
@@ -122,7 +119,7 @@ def about_numbers(read: int, first: str | None, problems: Sequence[str]) -> str 
     number = found[1] or found[2]
     unit = _unit_of(float(number)) or "s"
     return (
-        f"the times are numbers, as {number} in {first}: say their unit behind the column, as in"
+        f"the times are numbers, as {number} in {first}: give their unit after the column, as in"
         f" `--columns time=time:{unit}`"
     )
 
@@ -134,15 +131,15 @@ _TIME_NUMBER = re.compile(
 
 
 def about_columns(read: int, problems: Sequence[str]) -> str | None:
-    """For rows of which not one could be read, and the first has no column for an attribute."""
+    """For rows that were all refused, if the first has no column for an attribute."""
     missing = [found[1] for each in problems if (found := _is_missing(each))]
     if read or not missing:
         return None
     one = len(missing) == 1
     return (
         f"{listed(missing)} {'is an attribute' if one else 'are attributes'} without a column:"
-        f" `--columns {missing[0]}=COLUMN` names the one that holds it; if there is none, have"
-        " the events be of a type that does not declare it"
+        f" `--columns {missing[0]}=COLUMN` names the column; if there is none, give the events a"
+        " type that does not declare the attribute"
     )
 
 
@@ -150,11 +147,11 @@ _is_missing = re.compile(r"attribute `([^`]+)` of `[^`]+` is missing").match
 
 
 def about_encoding(example: str | None) -> str | None:
-    """For records that are no UTF-8."""
+    """For records that are not UTF-8."""
     if example is None:
         return None
     return (
-        f"text is read as UTF-8, and {example} is none: if the file is in another encoding,"
+        f"text is read as UTF-8, and {example} is not UTF-8: if the file has another encoding,"
         " convert it, as with `iconv -f CP1252 -t UTF-8`"
     )
 
@@ -162,25 +159,25 @@ def about_encoding(example: str | None) -> str | None:
 def about_lines(
     read: int, refused: int, objects: int, file: str = "FILE", raw: bytes | str | None = None
 ) -> str | None:
-    """For JSON lines of which not one was an object of JSON, whatever stood in it."""
+    """For an input of JSON lines none of which is a JSON object."""
     if read or not refused or objects:
         return None
     text = raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw or b""
     if text.strip()[:1] in (b"[", b"{"):
         every = ".[]" if text.strip()[:1] == b"[" else "."
         return (
-            "not one line is a JSON object, and events are read one whole object a line:"
-            f" `jq -c '{every}' {file} > lines.jsonl` makes lines of this file"
+            "no line is a JSON object, and events are read as one whole object a line:"
+            f" `jq -c '{every}' {file} > lines.jsonl` converts this file"
         )
     return (
-        "not one line is a JSON object: events are read as JSON lines, one whole object a line;"
+        "no line is a JSON object: events are read as JSON lines, one whole object a line;"
         " `--format` names another format, and `--format csv --delimiter space --header NAME,...`"
         " reads the words of a line as its columns"
     )
 
 
 def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -> str | None:
-    """For JSON objects of which not one could be read, and the first is no CloudEvent."""
+    """For JSON objects that were all refused, if the first is no CloudEvent."""
     no_time = any(_NO_TIME.search(each) for each in problems)
     no_type = any(_NO_TYPE.match(each) for each in problems)
     no_data = any(_NO_DATA.match(each) for each in problems)
@@ -196,30 +193,30 @@ def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -
     if no_time and time is None and (inside := _objects_inside(members)):
         path, count = inside
         return (
-            f"the first record holds {counted(count, 'object')} in `{path.partition('[')[0]}`, and"
-            f" events are read one a line: `jq -c '.{path}'` makes lines of them"
+            f"the first record has {counted(count, 'object')} in `{path.partition('[')[0]}`, and"
+            f" events are read one a line: `jq -c '.{path}'` writes each object as a line"
         )
     if no_data and not no_time:
         return (
-            "the attributes of the records stand beside `type`, and not inside of `data`:"
-            " `--columns time=time` takes all members of an object for its data"
+            "the attributes of the records are beside `type` and not inside `data`:"
+            " `--columns time=time` makes all members of an object its data"
         )
     if no_id and not no_time and not no_type:
         return (
-            "a CloudEvent has an `id` and a `source`, both texts: `--columns time=time` takes the"
-            " records as plain objects, in which the number of the line stands in for an id"
+            "a CloudEvent has an `id` and a `source`, both strings: `--columns time=time` reads the"
+            " records as plain objects, with the line number as id"
         )
     example = "" if time is None else f", as in `--columns time={time}`"
     type_ = "; `--type NAME` names the type of all events" if no_type else ""
     lacking = "time" if no_time else "type"
     return (
-        f"the records are objects without a `{lacking}`: `--columns` says which member is"
+        f"the records are objects without a `{lacking}`: `--columns` says which member holds"
         f" what{example}{type_}; the members of the first are {listed(list(members), 12)}"
     )
 
 
 def _objects_inside(members: Mapping[str, Any]) -> tuple[str, int] | None:
-    """The path to a list of objects, as `jq` writes it, and how many the outermost list has."""
+    """The path to a list of objects, in the notation of `jq`, and the outermost list's length."""
     for name, value in members.items():
         if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
             first = value[0]
@@ -228,7 +225,7 @@ def _objects_inside(members: Mapping[str, Any]) -> tuple[str, int] | None:
     return None
 
 
-# Not that its offset is missing.
+# Does not match times whose offset is missing.
 _NO_TIME = re.compile(r"`time`(?!.*the offset is missing).*\bmissing")
 _NO_TYPE = re.compile(r"`type` must be a non-empty string; it is missing")
 _NO_ID = re.compile(r"`(id|source)` must be a non-empty string; (it is missing|given is \d)")
@@ -236,7 +233,7 @@ _NO_DATA = re.compile(r"`data` of `[^`]*` must be an object with .* there is non
 
 
 def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
-    """The member that is most likely a time, with its unit if that is a number."""
+    """The member that is most likely a time, with its unit if it is a number."""
     for name, value in members.items():
         if not _sounds_like_a_time(name):
             continue
@@ -262,9 +259,9 @@ def guessed_time(members: Mapping[str, Any], prefix: str = "") -> str | None:
 
 
 _DEEPEST = 3
-"""How many names stand before that of a time, as in `Event.System.TimeCreated.SystemTime`."""
+"""The most names before that of a time, as in `Event.System.TimeCreated.SystemTime`."""
 _LEAST = 1e8
-"""A number of seconds in 1973; a smaller one is rather a duration or a count."""
+"""Seconds of a time in 1973; a smaller number is more likely a duration or a count."""
 _MOST_OF_A_UNIT = (("s", 1e11), ("ms", 1e14), ("us", 1e17), ("ns", 1e20))
 
 
@@ -272,7 +269,7 @@ _LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d")
 
 
 def _unit_of(number: float) -> str | None:
-    """The unit in which a number is a time of our days."""
+    """The unit in which a number is a time between 1973 and 5138."""
     return next((unit for unit, most in _MOST_OF_A_UNIT if _LEAST <= number < most), None)
 
 

@@ -1,4 +1,4 @@
-"""What several commands take: the files of a library, and the name of an engine."""
+"""Arguments and options that several commands share, and the loading of libraries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ensue.knowledge import Ontology
 
 NEEDS_HISTORY = "needs-history"
-"""The code of the warning that a term asks a history."""
+"""The code of the warning that a predicate needs a history."""
 
 LibraryFiles = Annotated[
     list[Path],
@@ -34,7 +34,7 @@ OntologyFiles = Annotated[
     typer.Option(
         "--ontology",
         metavar="FILE",
-        help="An ontology that predicates ask (.ttl, .rdf, .owl, .nt). Several are read as one.",
+        help="An ontology for predicates (.ttl, .rdf, .owl, .nt). Several files form one.",
     ),
 ]
 
@@ -43,20 +43,20 @@ ColumnsOption = Annotated[
     typer.Option(
         "--columns",
         metavar="NAME=COLUMN,...",
-        help="Which column or path is what, as time=ts:ms,type=kind,user=actor.name; a unit"
-        " (s, ms, us, ns) is for times that are numbers. It can be given several times.",
+        help="Which column or path holds what, as time=ts:ms,type=kind,user=actor.name. A unit"
+        " (s, ms, us, ns) is for times that are numbers. The option can be repeated.",
     ),
 ]
 
 TypeOption = Annotated[
     str | None,
-    typer.Option("--type", metavar="NAME", help="The type of all events, where none is given."),
+    typer.Option("--type", metavar="NAME", help="The type of events that name no type."),
 ]
 
 TimezoneOption = Annotated[
     str | None,
     typer.Option(
-        "--timezone", metavar="ZONE", help="Where times without an offset were taken, as UTC."
+        "--timezone", metavar="ZONE", help="The time zone of times without an offset, as UTC."
     ),
 ]
 
@@ -66,7 +66,7 @@ EngineName = Annotated[
 
 
 def load_library(paths: Sequence[Path], ontology: Sequence[Path] | None = None) -> Library:
-    """Raises `UsageError` for files that are not there, and `LibraryError` for mistakes in them."""
+    """Load a library. Raises `UsageError` for missing files and `LibraryError` for mistakes."""
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise UsageError(f"there is no file {listed(missing)}: give the path of a library (*.cor)")
@@ -77,28 +77,28 @@ def load_ontology(files: Sequence[Path] | None) -> Ontology | None:
     """The ontology of all files, if there are any. Raises `UsageError` if one cannot be read."""
     if not files:
         return None
-    # rdflib takes a while to import, and few libraries ask an ontology.
+    # rdflib takes a while to import, and few libraries use an ontology.
     from ensue.knowledge import Ontology
 
     return Ontology.load(*files)
 
 
 def mention_warnings(library: Library, paths: Sequence[Path], but: str | None = None) -> None:
-    """A run is no place to discuss a library: one line, and where to read more.
+    """Say in one line that a library has warnings, and which command shows them.
 
-    Warnings of the code `but` are taken care of.
+    Warnings with the code `but` are not counted.
     """
     if not library.correlations.names:
         files = " ".join(str(path) for path in paths)
-        say(f"`{files}` has no correlation, so that nothing can be put out", "yellow")
+        say(f"`{files}` has no correlation, so there can be no output", "yellow")
     if warnings := [each for each in library.warnings if each.code != but]:
         files = " ".join(str(path) for path in paths)
         number = counted(len(warnings), "warning")
-        say(f"{number} about the library; `ensue check {files}` tells more", "yellow")
+        say(f"{number} about the library; `ensue check {files}` shows more", "yellow")
 
 
 def require_correlation(library: Library, name: str) -> None:
-    """Raises `UsageError` with the close match."""
+    """Raise `UsageError`, with the closest names, if the library has no such correlation."""
     if name not in library.correlations.names:
         hint = did_you_mean(name, library.correlations.names)
         raise UsageError(f"there is no correlation `{name}` in the library; {hint}")

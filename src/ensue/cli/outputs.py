@@ -1,8 +1,8 @@
-"""Where the outputs of a run go: lines on the standard output, or a file in the format it names.
+"""The outputs of a run: lines on the standard output, or a file in the format that its name tells.
 
-A file takes its place when the run is done, and until then what stood there stays; lines of a run
-without an end can be read while they are written. Outputs come as columns, or as events from
-engines that read one by one.
+A file is replaced when the run is done, and keeps its old content until then; the lines of an
+endless run can be read while they are written. Outputs come in columns, or as events from engines
+that read event by event.
 """
 
 from __future__ import annotations
@@ -38,17 +38,21 @@ _TEXTS_OF_OTHERS = (".bz2", ".gz", ".xml", ".yaml", ".yml", ".zip", ".zst")
 
 
 def refuse_other_formats(path: Path | None) -> None:
-    """Raises `UsageError` for a name that tells of a format which is not written."""
+    """Raise `UsageError` for the name of a format that is not supported."""
     if path is not None and path.suffix.lower() in (*_TABLES_OF_OTHERS, *_TEXTS_OF_OTHERS):
         written = ", ".join(f"`{ending}`" for ending in FORMATS)
         raise UsageError(
-            f"`--out`: `{path.suffix}` is a format that is not written here: choose {written}, or"
-            " `.jsonl` for lines of JSON"
+            f"`--out`: the format `{path.suffix}` cannot be written: choose {written}, or `.jsonl`"
+            " for lines of JSON"
         )
 
 
 class OutputWriter:
-    """What a run puts out. Ends well by `finish`; whatever else ends it leaves the old file."""
+    """Writes the outputs of a run. Without `finish`, a file keeps its old content.
+
+    `only` is the correlation whose outputs are written. With `grows`, lines are written to the file
+    at once, for a run without an end.
+    """
 
     def __init__(
         self,
@@ -64,7 +68,7 @@ class OutputWriter:
         self._path = path
         self._files = files
         self._format = None if path is None else format_of(path)
-        # Tables are whole only at their end.
+        # A table can be read only when it is complete.
         grows = grows and self._format is None
         self._file = None if path is None else files.enter_context(WholeFile(path, grows))
         self._waiting: list[Event] = []
@@ -78,7 +82,7 @@ class OutputWriter:
         return self._file is None and sys.stdout.isatty()
 
     def hold_back(self) -> None:
-        """Write nothing to the standard output before `finish`: it may have to be taken back."""
+        """Write nothing to the standard output before `finish`, since `restart` may discard it."""
         if self._file is None:
             self._held = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
 
@@ -99,10 +103,10 @@ class OutputWriter:
         if self._file is not None:
             self._file.abandon()
 
-    # --- what comes ---------------------------------------------------------------------------
+    # --- writing ------------------------------------------------------------------------------
 
     def write_events(self, outputs: Sequence[Event]) -> list[Event]:
-        """Write outputs; returns the outputs that are wanted."""
+        """Write the outputs of the chosen correlation. Returns those that were written."""
         only = self._only
         wanted = [
             each for each in outputs if only is None or each.extensions.get("correlation") == only
@@ -118,7 +122,7 @@ class OutputWriter:
 
     @cached_property
     def columns(self) -> OutputSchema:
-        """The columns of what is wanted."""
+        """The columns of the outputs of the chosen correlation, or of all correlations."""
         from ensue.engine.batch.output.schema import output_schema
 
         rules = self._library.correlations
@@ -159,7 +163,7 @@ class OutputWriter:
             self._lines.flush()
 
     def finish(self) -> None:
-        """Everything is there: have it stand in its place."""
+        """Complete the outputs, and replace the file."""
         if self._format is not None:
             assert self._file is not None
             self._write_waiting()
@@ -173,7 +177,7 @@ class OutputWriter:
         else:
             self._file.keep()
 
-    # --- where it goes ------------------------------------------------------------------------
+    # --- files --------------------------------------------------------------------------------
 
     @property
     def _lines(self) -> BinaryIO:
@@ -204,14 +208,14 @@ def _is_large(lines: Any) -> bool:
 
 
 def _refuse_closed_output() -> None:
-    """Raises `UsageError` if the standard output is closed: what is written would be lost."""
+    """Raise `UsageError` if the standard output is closed, since outputs would be lost."""
     try:
         os.fstat(sys.stdout.fileno())
     except OSError as error:
         if error.errno == errno.EBADF:
             raise UsageError(CLOSED) from None
     except (AttributeError, ValueError):
-        # A test, or a program that has put something else in its place.
+        # A test or another program has replaced the standard output.
         return
     if getattr(sys.stdout, "name", None) == os.devnull:
         raise UsageError(CLOSED)

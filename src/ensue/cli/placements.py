@@ -1,7 +1,7 @@
-"""A placement for people: what runs where, what travels, why a rule does not split, what is saved.
+"""`ensue explain --placement`: which site runs which rule, which events travel, what is saved.
 
 In come a library, the file of its sites and perhaps events; out go tables that fit the terminal, or
-JSON. How rules are placed is told in `ensue.federation.placement`.
+JSON. `ensue.federation.placement` decides the placement.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def explain_placement(
             show(line)
 
 
-# --- who runs what ------------------------------------------------------------------------------
+# --- the rules of each site ---------------------------------------------------------------------
 
 
 def _rules_table(rules: Iterable[PlacedRule]) -> Table:
@@ -75,7 +75,7 @@ def _rows(rule: PlacedRule) -> Iterator[tuple[str, str]]:
 
 
 def travelling(rule: PlacedRule, part: SitePart) -> str:
-    """What one site sends to the home of a rule, and when, or why at once."""
+    """The events that one site sends to the home of a rule: when, or why at once."""
     ports = ", ".join(part.ports)
     whole = [port for port in part.ports if rule.fields[port] is None]
     names = sorted({name for port in part.ports for name in rule.fields[port] or ()})
@@ -84,7 +84,7 @@ def travelling(rule: PlacedRule, part: SitePart) -> str:
         fields += f" ({', '.join(whole)} whole)"
     if part.needed is None:
         return f"each {ports}, {fields}: {part.why}"
-    return f"once {print_filter(part.needed)} has come to pass: {ports}, {fields}"
+    return f"once {print_filter(part.needed)} has matched: {ports}, {fields}"
 
 
 def _notes(rules: Iterable[PlacedRule]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _notes(rules: Iterable[PlacedRule]) -> Iterator[str]:
     ]
     if unbounded:
         names = ", ".join(f"`{name}`" for name in unbounded)
-        yield f"without `within`, events wait for as long as it takes: {names}"
+        yield f"without `within`, events wait without a time limit: {names}"
 
 
 def _described(rule: PlacedRule) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _described(rule: PlacedRule) -> dict[str, Any]:
     }
 
 
-# --- what is saved ------------------------------------------------------------------------------
+# --- messages that a placement saves ------------------------------------------------------------
 
 
 def _simulated(placement: Placement, files: Sequence[str]) -> tuple[Crossed, int]:
@@ -134,9 +134,9 @@ def _simulated(placement: Placement, files: Sequence[str]) -> tuple[Crossed, int
     if refused:
         say(f"{counted(refused, 'record')} cannot be read as events; `ensue run` says why")
     if nowhere:
-        say(f"{counted(nowhere, 'event')} of no site, left out: give each a site, by its table")
+        say(f"{counted(nowhere, 'event')} left out, since no `[site]` of the file matches them")
     if not placed:
-        raise UsageError("no event is of any site, so there is nothing to count")
+        raise UsageError("no event matches a site of the file, so there is nothing to count")
     simulation = Simulation(placement)
     outputs = simulation.run(placed)
     return simulation.crossed, len(outputs)

@@ -1,8 +1,8 @@
-"""How far a long run has come: a bar on the standard error, if that is a terminal.
+"""The progress bar of a long run, on the standard error if that is a terminal.
 
-It shows the share that is done, events a second, the time that is left and the outputs so far, and
-goes away when it is done. While outputs go to the same screen there is none, for these show by
-themselves that something is happening.
+It shows the share that is done, events a second, the remaining time and the outputs so far, and
+disappears at the end. If the outputs go to the same terminal there is no bar, since the outputs
+themselves show the progress.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ _EVENTS_A_STEP = 256
 
 @dataclass
 class ProgressDisplay:
-    """`reading` is for readers of files to call; `running` watches events on their way through,
-    and `counted` is told how many events were run, and how many outputs there are."""
+    """The bars of one run, or nothing to show.
+
+    Readers of files call `reading`. `running` passes events through and counts them; `counted` sets
+    the number of events and outputs so far.
+    """
 
     reading: Callable[[int, int | None], None] | None = None
     bars: Bars | None = None

@@ -1,4 +1,4 @@
-"""`ensue run --explain`: why each output came, and what every rule still waits for, on stderr."""
+"""`ensue run --explain`: the reasons of outputs, and what each rule still waits for, on stderr."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ KEYS_SHOWN = 3
 
 
 def tell_why(run: Run, outputs: Sequence[Event]) -> None:
+    """Say why each output came."""
     for output in outputs:
         _tell(str(run.why(output)))
 
 
 def tell_what_is_missing(run: Run, correlations: Sequence[str]) -> None:
-    """For each correlation the keys that came nearest to their next output."""
+    """Say for each correlation what the keys nearest to their next output wait for."""
     for name in correlations:
         nearest = run.nearest(name, KEYS_SHOWN)
         for each in nearest or [run.why(name)]:
@@ -27,7 +28,7 @@ def tell_what_is_missing(run: Run, correlations: Sequence[str]) -> None:
 
 
 def _tell(reason: str) -> None:
-    """On a terminal a long line goes on in the next one; in a file it is one to search for."""
+    """Print a reason; long lines are wrapped on a terminal, and whole in a file."""
     if sys.stderr.isatty():
         reason = "\n".join(_folded(line, width(sys.stderr)) for line in reason.splitlines())
     say(reason, "dim")

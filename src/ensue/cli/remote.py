@@ -1,4 +1,4 @@
-"""Options of commands that call a server; the server itself is called by `ensue.remote`."""
+"""Options of commands that call a server; `ensue.remote` makes the calls."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import Annotated
 import typer
 
 ServerUrl = Annotated[
-    str | None, typer.Option("--url", metavar="URL", help="The server.", show_default=False)
+    str | None,
+    typer.Option("--url", metavar="URL", help="The address of the server.", show_default=False),
 ]
 ServerContext = Annotated[
     str | None,
-    typer.Option("--context", metavar="NAME", help="The server's context.", show_default=False),
+    typer.Option(
+        "--context", metavar="NAME", help="The context of the server.", show_default=False
+    ),
 ]

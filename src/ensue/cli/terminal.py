@@ -1,7 +1,7 @@
-"""How all commands print: messages, findings, colour where it is wanted.
+"""Printing for all commands: messages, findings and colour.
 
-Colour and other terminal tricks are used only if the stream is a terminal and the user has not set
-`NO_COLOR`; Rich, which does them, is imported only then. A pipe or a file gets plain text.
+Colour is used only if the stream is a terminal and the user has not set `NO_COLOR`; Rich, which
+prints it, is imported only then. A pipe or a file gets plain text.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 EXIT_FINDINGS = 1
 EXIT_UNUSABLE = 2
 
-# What a file holds may end up in a message; its control characters must not steer a terminal.
-# One sign stands for each, so that a caret still points where it should.
+# A message may quote a file, whose control characters must not reach the terminal. Each is replaced
+# by one character, so that a caret still points at the right column.
 _CONTROLS = dict.fromkeys(
     (
         *(each for each in range(32) if chr(each) not in "\t\n"),
         *range(127, 160),
-        # Controls of direction, and separators of lines.
+        # Bidirectional controls and line separators.
         *(0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)),
     ),
     "\N{REPLACEMENT CHARACTER}",
 )
 
 WIDEST = 80
-"""Longer lines are hard to read, however wide the terminal is."""
+"""The longest line of wrapped text, however wide the terminal is."""
 
 NARROWEST = 40
 
@@ -44,7 +44,7 @@ STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 
 def width(stream: TextIO | None = None, /) -> int:
-    """The columns that a text may fill: those of the terminal, and 80 in a pipe or a file."""
+    """The number of columns for text: those of the terminal, or 80 for a pipe or a file."""
     if not (stream or sys.stdout).isatty():
         return WIDEST
     return min(WIDEST, max(NARROWEST, shutil.get_terminal_size().columns))
@@ -52,19 +52,19 @@ def width(stream: TextIO | None = None, /) -> int:
 
 @cache
 def console(stderr: bool, /) -> Console:
-    """The console of one of our streams; it follows the stream if that is replaced."""
+    """The Rich console of the standard output or standard error, also if it is replaced later."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def say(message: str, style: str = "") -> None:
-    """A message to the person, on the standard error."""
+    """Print a message for the user, on the standard error."""
     _print(message, style, stderr=True)
 
 
 def show(text: str, style: str = "") -> None:
-    """A line of a result, on the standard output."""
+    """Print a line of the result, on the standard output."""
     _print(text, style, stderr=False)
 
 
@@ -72,7 +72,7 @@ def _print(text: str, style: str, *, stderr: bool) -> None:
     stream = sys.stderr if stderr else sys.stdout
     text = text.translate(_CONTROLS)
     if stderr:
-        # A message that cannot be delivered must not stop the work that it tells of.
+        # A message that cannot be printed must not stop the work.
         with suppress(OSError):
             _print_to(stream, text, style, stderr=True)
     else:
@@ -83,14 +83,14 @@ def _print_to(stream: TextIO, text: str, style: str, *, stderr: bool) -> None:
     if style and stream.isatty():
         console(stderr).print(text, style=style)
     elif stderr and stream.isatty():
-        # Through the console all the same, which keeps a progress bar below the message.
+        # Also through the console, which keeps a progress bar below the message.
         console(stderr).print(text)
     else:
         print(text, file=stream)
 
 
 def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) -> None:
-    """Each finding with its place, its line and a caret; then how many there are."""
+    """Print each finding with its place, its line and a caret; then the number of findings."""
     stream = sys.stderr if to_stderr else sys.stdout
     for finding in _without_repeated_hints(findings):
         if stream.isatty():
@@ -104,7 +104,7 @@ def show_findings(findings: Sequence[Diagnostic], *, to_stderr: bool = False) ->
 
 
 def _without_repeated_hints(findings: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
-    """The findings, each hint only once for a line."""
+    """The findings, with each hint only once for a line of a file."""
     said: set[tuple[str, int, str | None]] = set()
     for finding in findings:
         hint = finding.file, finding.line, finding.hint

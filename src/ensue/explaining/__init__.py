@@ -1,1 +1,1 @@
-"""Rules in words, for people: what the command line, editors and assistants show."""
+"""Explanations of rules in words, for the command line, editors and assistants."""

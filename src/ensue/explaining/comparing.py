@@ -1,4 +1,4 @@
-"""How two correlations stand to each other, as lines of text: the answer, then its witness."""
+"""The relation of two correlations as lines of text: the answer, then its witness."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answer(first: str, second: str, found: RuleComparison) -> Iterator[str]:
 
 
 def table(first: str, second: str, witness: Witness) -> Iterator[str]:
-    """A witness as columns: when, what comes, and what each of the two does."""
+    """A witness as columns: the time, the event, and what each of the two correlations does."""
     rows = [("time", "event", first, second)]
     for moment in witness.moments:
         after = print_duration(Duration(moment.after)) if moment.after else "0 s"
@@ -48,7 +48,7 @@ def table(first: str, second: str, witness: Witness) -> Iterator[str]:
 
 
 def describe(event: Event, ports: Sequence[str]) -> str:
-    """The type, the ports that it matches, and the values that the event was given."""
+    """The type of an event, the ports that it matches, and its values."""
     values: dict[str, Any] = {**event.attributes, **event.extensions}
     if event.source != OTHER_SOURCE:
         values["source"] = event.source

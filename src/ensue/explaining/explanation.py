@@ -1,8 +1,8 @@
-"""What a correlation waits for and what it does then, in sections of plain text.
+"""The explanation of a correlation, in sections of plain text.
 
-In comes a checked library and one of its correlations; out go lines, wrapped to a `Page`. How
-expressions become words and outlines is told in `wording`; how each engine runs a rule in
-`how_it_runs`. Machines are drawn by `ensue.machine.drawing`; `drawing` here chooses the format.
+In comes a checked library and one of its correlations; out go lines, wrapped to a `Page`. `wording`
+turns expressions into words and outlines, and `how_it_runs` describes how each engine runs a rule.
+`ensue.machine.drawing` draws machines; `drawing` here chooses the format.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_HEAD = 24
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """How wide a text may be, and whether lines and arrows can be drawn in it."""
+    """The width of a text, and whether it may contain line-drawing characters and arrows."""
 
     width: int = 80
     can_draw: bool = True
@@ -51,7 +51,7 @@ def drawing(
     format: str,  # noqa: A002
     unoptimised: bool,
 ) -> str:
-    """The machine of a correlation, as text of a format; of its filter alone if it has none."""
+    """The machine of a correlation in a text format; for a rule without one, that of its filter."""
     planned = _planned(library, correlation, unoptimised)
     machine = planned.built if unoptimised else planned.machine
     left_out = left_out_of_drawings(correlation)
@@ -81,12 +81,12 @@ def drawing(
 
 
 def left_out_of_drawings(correlation: syntax.Correlation) -> list[str]:
-    """What relates events in a rule, and no picture shows; a timeout is drawn as a timer."""
+    """The clauses of a rule that no drawing shows; a timeout is drawn as a timer."""
     return [each for each in relating_clauses(correlation) if each != "timeout"]
 
 
 def _planned(library: Library, correlation: syntax.Correlation, unoptimised: bool) -> Plan:
-    """Tables bring no machine as it was built: that is made again."""
+    """The plan of a correlation. Saved tables lack the unoptimised machine: it is built again."""
     return plan(correlation) if unoptimised else plan_in(library.checked, correlation)
 
 
@@ -301,7 +301,7 @@ def _pushed_types(correlation: syntax.Correlation) -> Iterator[str]:
 
 
 def _types_in(node: syntax.Ecl) -> Iterator[str | None]:
-    """What an ECL expression pushes, in the order of its text; None stands for `notify`."""
+    """The types that an ECL expression pushes, in the order of its text; None for `notify`."""
     match node:
         case syntax.Push(type_, body):
             yield type_
@@ -342,7 +342,7 @@ def _machine(
 
 
 def _columns(rows: list[tuple[str, str]], page: Page) -> Iterator[str]:
-    """Two columns, the second wrapped."""
+    """Lines of two columns, of which the second is wrapped."""
     longest = max((len(left) for left, _ in rows), default=0)
     room = min(LONGEST_HEAD, longest)
     indent = " " * (room + 4 if room else 2)

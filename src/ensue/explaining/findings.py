@@ -1,7 +1,7 @@
-"""Everything that is to be said about the text of a library: mistakes, warnings, analyses.
+"""All findings about the text of a library: mistakes, warnings, and warnings of the analyses.
 
-In comes a `Source`; out come the diagnostics from top to bottom, and the library if there is no
-error. The analyses of machines run only over a library without errors, up to a deadline.
+In comes a `Source`; out come the diagnostics in the order of the text, and the library if there is
+no error. The analyses of machines run only over a library without errors, up to a deadline.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ensue.machine.analyses.warnings import analysis_warnings
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """`library` is None where there is an error."""
+    """The findings about a text. `library` is None if there is an error."""
 
     diagnostics: tuple[Diagnostic, ...]
     library: Library | None
@@ -37,11 +37,15 @@ def quick_findings(source: Source, ontology: BindingOntology | None = None) -> F
 def all_findings(
     source: Source, seconds: float, ontology: BindingOntology | None = None
 ) -> Findings:
-    """Mistakes, warnings, and what the analyses have found before their deadline."""
+    """Mistakes, warnings, and the warnings that the analyses find before their deadline."""
     quick = quick_findings(source, ontology)
     if quick.library is None:
         return quick
+    return Findings(with_analyses(quick.library, source, seconds), quick.library)
+
+
+def with_analyses(library: Library, source: Source, seconds: float) -> tuple[Diagnostic, ...]:
+    """The warnings of the checker and of the analyses, in the order of the text."""
     files = [name for name, _ in source.files]
-    found = [*quick.diagnostics, *analysis_warnings(quick.library.checked, source, seconds)]
-    found.sort(key=lambda each: (files.index(each.file), each.line, each.column))
-    return Findings(tuple(found), quick.library)
+    found = [*library.warnings, *analysis_warnings(library.checked, source, seconds)]
+    return tuple(sorted(found, key=lambda each: (files.index(each.file), each.line, each.column)))

@@ -1,8 +1,7 @@
-"""How a correlation runs, for `ensue explain`: its forms and why, and what the passes have left.
+"""How a correlation runs, for `ensue explain`: its forms, their reasons, and the optimisation.
 
-In comes a correlation; out go pairs of a word and what there is to say. What decides the forms is
-`ensue.machine.plan` for the step engine and `path_alone` for the batch engine; nothing is run
-here.
+In comes a correlation; out go pairs of a heading and a text. `ensue.machine.plan` decides the form
+for the step engine and `path_alone` for the batch engine; nothing is run here.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from ensue.machine.plan import Plan
 from ensue.machine.prepared import plan_in
 
 WHOLE_TABLE = 1_000
-"""Up to how many states the whole table of a machine is made, to tell how large it is."""
+"""The most states up to which the whole table of a machine is built, to show its size."""
 
 LARGE_MACHINE = 2_000
-"""From how many transitions on the passes are not told one by one: that takes them twice."""
+"""From this many transitions on single passes are not shown, since that runs them twice."""
 
 TRANSITIONS_SHOWN = 20
-"""Up to how many transitions a machine is told in words: a larger one is better drawn."""
+"""The most transitions of a machine that is described in words; a larger one is better drawn."""
 
 STATES_SHOWN = 3
 
@@ -68,7 +67,7 @@ def how_it_runs(
 
 
 def _batch(library: CheckedLibrary, correlation: Correlation, planned: Plan) -> str:
-    # Compiled loops take their time to load.
+    # The compiled loops take a while to load.
     from ensue.engine.batch.paths import path_alone
 
     path, _ = path_alone(correlation, planned, library.types)
@@ -100,7 +99,7 @@ def _size(states: int, transitions: int) -> str:
 
 
 def _whole_table(machine: Machine) -> str:
-    """How large the table gets if each event matches one port, and how small it could be."""
+    """The size of the table if each event matches one port, and the size of a minimal table."""
     letters = [
         frozenset({number})
         for number, atom in enumerate(machine.atoms)
@@ -124,7 +123,7 @@ def _whole_table(machine: Machine) -> str:
 
 
 def machine_lines(machine: Machine, arrow: str) -> Iterator[str]:
-    """The transitions in their order, a line each."""
+    """The transitions of a machine in their order, one a line."""
     if len(machine.transitions) > TRANSITIONS_SHOWN:
         yield f"{len(machine.transitions):,} transitions: `--format svg` or `json` shows them"
         return

@@ -1,8 +1,8 @@
-"""The machine of a filter alone, for a picture of a rule that relates events.
+"""The machine of the filter of a rule that relates events, for a drawing.
 
-Such a rule runs from remembered events and has no machine of its own. In comes the correlation; out
-goes the machine of its filter without the clauses that relate events, in which a timeout stands as
-a timer. It shows what the rule waits for, and is never run.
+Such a rule runs from remembered events and has no machine. In comes the correlation; out comes the
+machine of its filter without the clauses that relate events, with a timer for each timeout. It
+shows what the rule waits for, and is never run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def machine_of_filter_alone(correlation: FilterCorrelation, unoptimised: bool) -
 
 
 def _with_timers(part: Filter, timers: dict[str, Port]) -> Filter:
-    """The filter with a timer, added to `timers`, in the place of each timeout."""
+    """The filter with each timeout replaced by a timer, which is added to `timers`."""
     match part:
         case Timeout(after):
             name = f"timeout({print_duration(after)})"

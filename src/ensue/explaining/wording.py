@@ -1,8 +1,8 @@
 """A correlation in words: what its expression waits for, as sentences and as an outline.
 
 In come nodes of a checked syntax tree; out go texts. An outline has a line for each operator, with
-what it means beside it. Chains may be thousands of parts long, so both forms leave out the middle
-of a long one. What the operators mean exactly is told by the engines, not here.
+its meaning beside it. Chains may have thousands of parts, so both forms leave out the middle of a
+long chain. The engines define the exact meaning of the operators.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OutlineLine:
 
 
 def in_words(node: Node) -> str | None:
-    """A sentence without its full stop; None if it would have too many brackets to be read."""
+    """A sentence without its full stop; None if it is too long or has too many brackets."""
     words = _words(node, alone=True)
     is_readable = len(words) <= LONGEST_SENTENCE and words.count("(") <= MOST_BRACKETS
     return words if is_readable else None
@@ -132,7 +132,7 @@ def shortened(
     show: Callable[[Part], str],
     say_left_out: Callable[[int], str],
 ) -> list[str]:
-    """All parts, or the first ones and the last one and how many are between them."""
+    """All parts; of a long list the first ones, the number of parts left out, and the last."""
     if len(parts) <= most:
         return [show(part) for part in parts]
     left_out = say_left_out(len(parts) - most)
@@ -235,7 +235,7 @@ def _mode_outlines(modes: Sequence[syntax.Mode]) -> tuple[OutlineLine, ...]:
 
 
 def draw(root: OutlineLine, unicode: bool = True, width: int = 80) -> list[str]:
-    """The lines of an outline, meanings in a column of their own that ends at the width."""
+    """The lines of an outline, with the meanings in a second column up to the width."""
     branch, last, down = ("├─ ", "└─ ", "│  ") if unicode else ("|- ", "`- ", "|  ")
 
     def lines(node: OutlineLine, first: str, rest: str) -> Iterator[tuple[str, str, str]]:
@@ -256,6 +256,6 @@ def draw(root: OutlineLine, unicode: bool = True, width: int = 80) -> list[str]:
 
 
 def _beside(first: str, rest: str, meaning: str, room: int) -> Iterator[tuple[str, str]]:
-    """A meaning in as many lines as it takes; beside all but the first the outline goes on."""
+    """The wrapped lines of a meaning, each with its text of the outline on the left."""
     for number, line in enumerate(textwrap.wrap(meaning, max(room, NARROWEST_MEANING)) or [""]):
         yield (rest if number else first), line

@@ -160,7 +160,7 @@ def test_damaged_tls_ends_its_connections_and_nothing_else(
             caller.sendall(greetings[turn % 3] + chance.randbytes(chance.randint(0, 600)))
     link = near.federation.connect(*address, **authority.files("near"))
     assert link.wait_until_connected("60 s")
-    assert eventually(lambda: not far.federation._listeners[0]._at_the_door)
+    assert eventually(lambda: not far.federation._listeners[0]._in_tls_handshake)
     near.close()
     far.close()
     assert not [each for each in caplog.records if each.exc_info]

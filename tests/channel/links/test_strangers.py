@@ -351,7 +351,7 @@ def test_a_dialling_link_begins_anew_with_a_neighbour_that_has_broken_the_protoc
     assert link.wait_until_connected("60 s")
     first = link.session
     far_session = next(iter(far.federation._listeners[0]._sessions.values()))
-    far.federation._links.loop.call_soon_threadsafe(
+    far.federation._link_loop.loop.call_soon_threadsafe(
         lambda: far_session._connection and far_session._connection.write(framed(Acknowledge(9)))
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ensue.channel import Timeout, WallClock
-from ensue.channel.links.tcp.loop import LINKS
+from ensue.channel.links.tcp.loop import LINK_LOOP
 from ensue.channel.realtime.process import PROCESS, SWITCH_SECONDS, YOUNG_AT_MOST
 from ensue.channel.realtime.threads import is_permitted
 from ensue.errors import UsageError
@@ -181,7 +181,7 @@ def test_the_thread_of_links_is_urgent_while_a_channel_in_real_time_has_some() -
         async def ask() -> int:
             return os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK
 
-        return int(LINKS.run(ask()))
+        return int(LINK_LOOP.run(ask()))
 
     before = policy()
     first, last = urgent(), urgent()

@@ -52,6 +52,6 @@ def test_it_writes_over_nothing(ensue: Ensue, tmp_path: Path) -> None:
     answer = ensue("demo", "--write", tmp_path)
 
     assert answer.code == 2
-    assert "is there already" in answer.err
+    assert "exists already" in answer.err
     assert (tmp_path / "logins.cor").read_text() == "mine"
     assert not (tmp_path / "logins.jsonl").exists()

@@ -181,7 +181,7 @@ class TestWrongCalls:
         answer = ensue("explain", library, "Match", "--format", "hologram")
 
         assert answer.code == 2
-        assert "there is no format `hologram`; there is `text`" in answer.err
+        assert "there is no format `hologram`; choose one of `text`" in answer.err
 
     def test_a_library_with_errors_is_unusable_input(self, ensue: Ensue, tmp_path: Path) -> None:
         path = tmp_path / "bad.cor"
@@ -292,7 +292,7 @@ def test_the_only_correlation_needs_no_name(ensue: Ensue, tmp_path: Path) -> Non
     library.write_text(library.read_text() + " A correlation Other (A a) a{3} {}")
     told = ensue("explain", library)
     assert told.code == 2
-    assert "name a correlation" in told.err
+    assert "give the name of a correlation" in told.err
     assert "`Only`, `Other`" in told.err
 
 
@@ -304,7 +304,7 @@ def test_a_path_that_leads_to_no_library_is_not_taken_for_a_name(
     answer = ensue("explain", given)
 
     assert answer.code == 2
-    assert "name the library first" not in answer.err
+    assert "give a library first" not in answer.err
 
 
 def test_clauses_over_several_events_are_told_in_words(ensue: Ensue, tmp_path: Path) -> None:

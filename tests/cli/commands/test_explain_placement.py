@@ -46,7 +46,7 @@ def test_it_says_who_runs_what_and_why_not(ensue: Ensue, files: tuple[str, str, 
     shown = ensue("explain", library, "--placement", sites)
 
     assert shown.code == 0
-    assert "once a ; b has come to pass: a, b" in " ".join(shown.out.split())
+    assert "once a ; b has matched: a, b" in " ".join(shown.out.split())
     assert "it can trigger without anything from" in " ".join(shown.out.split())
     assert max(len(line) for line in shown.out.splitlines()) <= 80
 
@@ -66,7 +66,7 @@ def test_messages_are_counted_and_events_of_no_site_told(
     shown = ensue("explain", library, "Split", "--placement", sites, "-e", events)
 
     assert "placed so" in shown.out
-    assert "1 event of no site" in shown.err
+    assert "1 event left out" in shown.err
 
 
 def test_it_is_given_as_json(ensue: Ensue, files: tuple[str, str, str]) -> None:
@@ -81,7 +81,7 @@ def test_it_is_given_as_json(ensue: Ensue, files: tuple[str, str, str]) -> None:
 @pytest.mark.parametrize(
     ("more", "complaint"),
     [
-        (["--format", "svg"], "a placement is no `svg`"),
+        (["--format", "svg"], "a placement cannot be shown as `svg`"),
         (["--events", "none.jsonl"], "none.jsonl"),
     ],
 )
@@ -99,4 +99,4 @@ def test_events_alone_are_refused(ensue: Ensue, files: tuple[str, str, str]) -> 
     shown = ensue("explain", files[0], "Split", "--events", files[2])
 
     assert shown.code == 2
-    assert "give `--placement` with it" in shown.err
+    assert "is allowed only with `--placement`" in shown.err

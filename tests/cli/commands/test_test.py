@@ -100,7 +100,7 @@ def test_a_folder_without_cases_is_unusable(ensue: Ensue, tmp_path: Path) -> Non
     answer = ensue("test", tmp_path)
 
     assert answer.code == 2
-    assert "holds no case file" in answer.err
+    assert "has no case file" in answer.err
 
 
 def test_an_engine_that_is_not_there(ensue: Ensue, good: Path) -> None:

@@ -222,7 +222,7 @@ class TestOurOwnMistakes:
         answer = ensue("run", rules, "-e", events)
 
         assert answer.code == 2
-        assert "a mistake in ensue itself (ZeroDivisionError: seven by nothing)" in answer.err
+        assert "a bug in ensue (ZeroDivisionError: seven by nothing)" in answer.err
         assert "--debug" in answer.err
         assert "Traceback" not in answer.err
 

@@ -83,7 +83,7 @@ def test_every_refusal_has_the_reason_and_the_place_of_reading_row_by_row(
     format_: str,
     rules: str,
 ) -> None:
-    monkeypatch.setattr("ensue.cli.on_spark.MOST_NAMED", 10_000)
+    monkeypatch.setattr("ensue.cli.spark_run.MOST_NAMED", 10_000)
     (tmp_path / "rules.cor").write_text(rules)
     for seed in (1, 2):
         file = tmp_path / f"{seed}.{format_}"
@@ -103,7 +103,7 @@ def test_every_refusal_has_the_reason_and_the_place_of_reading_row_by_row(
 def test_rows_of_parquet_with_every_tenth_broken(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ensue.cli.on_spark.MOST_NAMED", 10_000)
+    monkeypatch.setattr("ensue.cli.spark_run.MOST_NAMED", 10_000)
     (tmp_path / "rules.cor").write_text(IN_COLUMNS)
     ways: list[dict[str, Any]] = [
         {"id": ""}, {"id": None}, {"type": None}, {"type": ""}, {"time": None}, {"source": ""},

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import ensue
 from ensue.cli import app
-from ensue.cli.on_spark import start_on_spark
+from ensue.cli.spark_run import start_on_spark
 from ensue.errors import JobError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "cold-chain"

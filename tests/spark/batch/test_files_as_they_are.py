@@ -62,7 +62,7 @@ def compare(folder: Path, *arguments: object) -> Result:
     here = run(folder, *arguments, "--engine", "reference")
     there = run(folder, *arguments, "--engine", "spark")
     told = there.stderr.splitlines()
-    said = [each for each in told if not each.startswith("reading ") and "read here" not in each]
+    said = [each for each in told if not each.startswith("reading ") and "read by this" not in each]
 
     assert here.stdout, here.stderr
     assert there.stdout == here.stdout, there.stderr
@@ -205,7 +205,7 @@ def test_what_spark_cannot_unpack_is_read_here(spark: SparkSession, tmp_path: Pa
 
     there = compare(tmp_path, "-e", path, *ZONED, "--columns", "time=at,user=actor.name")
 
-    assert "`events.jsonl.zst`: read here and not by Spark" in there.stderr
+    assert "`events.jsonl.zst`: read by this process" in there.stderr
 
 
 def test_more_than_can_be_read_here_for_spark_is_refused_with_what_to_do(
@@ -213,13 +213,13 @@ def test_more_than_can_be_read_here_for_spark_is_refused_with_what_to_do(
 ) -> None:
     path = tmp_path / "events.jsonl.zst"
     path.write_bytes(zstandard.compress(json_text(rows(1)).encode()))
-    monkeypatch.setattr("ensue.cli.on_spark.MOST_BYTES_HERE", 100)
+    monkeypatch.setattr("ensue.cli.spark_run.MOST_BYTES_HERE", 100)
 
     answer = run(tmp_path, "-e", path, *ZONED, "--engine", "spark")
 
     assert answer.exit_code == 2
     told = " ".join(answer.stderr.split())
-    assert "pack the files with gzip, write them as Parquet" in told
+    assert "compress the files with gzip, write them as Parquet" in told
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])

@@ -51,7 +51,7 @@ class End(OuterEnd):
                 carried = Carried(origin, self._identity(), 1, to, event)
                 if blocked := self.session.send(carried):
                     self._broker.turns.afterwards(partial(wait_each, blocked))
-                self.session.set_off()
+                self.session.transmit()
             case Said(topic, filter_):
                 self._say([(_spoken(topic, filter_), filter_)], [])
             case TakenBack(topic, filter_):
@@ -99,7 +99,7 @@ class End(OuterEnd):
 
     def _advertise(self, statement: FilterStatement) -> None:
         self.session.advertise(statement)
-        self.session.set_off()
+        self.session.transmit()
 
 
 @lru_cache(4_096)

@@ -30,7 +30,7 @@ from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
 from ensue.channel.links.link import ChannelLink
 from ensue.channel.links.messages import Carried, FilterStatement, News, Spoken
 from ensue.channel.links.tcp.links import Listener, TcpLink
-from ensue.channel.links.tcp.loop import LINKS, LinkLoop
+from ensue.channel.links.tcp.loop import LINK_LOOP, LinkLoop
 from ensue.channel.links.tcp.session import Session
 from ensue.channel.policies import Reason
 from ensue.channel.timing.clock import DurationLike, microseconds_in
@@ -45,7 +45,11 @@ class Links:
     """
 
     def __init__(
-        self, broker: Broker, *, loop: LinkLoop = LINKS, worker: JobWorker | Inline | None = None
+        self,
+        broker: Broker,
+        *,
+        loop: LinkLoop = LINK_LOOP,
+        worker: JobWorker | Inline | None = None,
     ) -> None:
         self.broker = broker
         self.id = broker.id
@@ -148,7 +152,7 @@ class Links:
         elif known is not link:
             if known.is_connected:
                 raise LinkFaultError(LinkFault.ALREADY_LINKED)
-            known.over()
+            known.end()
 
     def add_link(self, neighbour: str, link: ChannelLink) -> None:
         assert isinstance(link, Session)

@@ -1,7 +1,8 @@
 """Coroutines that wait for room or for events without blocking their event loop.
 
-The place of waiting calls back from the thread that makes room or brings an event, and the callback
-sets a future of the waiting loop. Threads wait in `blocked` and in `mailbox`.
+A coroutine registers a callback with the queue or link. The thread that makes room or brings an
+event calls it, and the callback sets a future of the waiting loop. Threads wait in `blocked` and in
+`mailbox`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ensue.channel.delivery.waiters import Wake
 
 
 async def wait_all(blocked: Iterable[Blocked]) -> None:
-    """Wait until there is room in each place, as long as its overflow policy says."""
+    """Wait until each event has room, or the time of its overflow policy is over."""
     loop, left = asyncio.get_running_loop(), deque(blocked)
     try:
         while left:
@@ -48,7 +49,7 @@ async def woken(
             future.set_result(None)
 
     def wake_from_any_thread() -> None:
-        # The loop has been closed, and nothing waits on it any more.
+        # The loop may have been closed; then no coroutine waits on it any more.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(wake)
 

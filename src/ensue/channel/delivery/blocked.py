@@ -1,7 +1,7 @@
 """Events that wait for room, at the full queue of a consumer or at a full link.
 
-Where an overflow policy is `Block`, the supplier waits: a thread here, a coroutine in
-`async_waiting`. An event whose supplier has waited long enough is dropped and counted.
+With the overflow policy `Block` the supplier waits: a thread waits here, a coroutine in
+`async_waiting`. If there is no room in time, the event is dropped and counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ensue.events.event import Event
 
 
 class Blocked(Protocol):
-    """One event that waits for room in one place."""
+    """One event that waits for room in one queue or on one link."""
 
     @property
     def block_seconds(self) -> float:
@@ -72,7 +72,10 @@ def blocked_offers(event: Event, full: Iterable[Receiver]) -> list[Blocked]:
 
 
 def wait_each(blocked: Iterable[Blocked], may_wait: bool = True) -> None:
-    """Block the thread until there is room in each place, as long as its overflow policy says."""
+    """Block the thread until each event has room, or the time of its overflow policy is over.
+
+    With `may_wait` false, events without room are dropped at once.
+    """
     left = deque(blocked)
     try:
         while left:

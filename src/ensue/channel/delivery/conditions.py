@@ -1,15 +1,17 @@
 """The steps of groups (`any_of`, `all_of`) and of wants with a Python test.
 
-In comes an event that the look-up found for one consumer; out comes what the consumer is called
-with: the event itself, one event for a whole conjunction, or nothing. The step of a correlation is
-in `correlation`, which is loaded only when a correlation is wanted.
+In comes an event that the look-up found for one consumer; out come the events that the consumer is
+called with: the event itself, one event for a whole conjunction, or none. The step of a correlation
+is in `correlation`, which is loaded only when a correlation is wanted.
 
-A conjunction keeps the last event that satisfied each part. Once every part has one, the consumer
-gets an event of type `GROUP` with all of them in its data, and the conjunction starts again.
+A conjunction keeps the last event that satisfied each part. Once every part is satisfied, the
+consumer gets an event of type `GROUP` with these events in its data, and the conjunction starts
+again.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 
 from ensue.channel.delivery.steps import DeliveryStep
@@ -25,7 +27,7 @@ GROUP = "ensue.channel.group"
 def step_for(
     wants: Wants, types: TypeSystem, owner: str, now: Callable[[], int] | None = None
 ) -> DeliveryStep:
-    """The step for some wants of the consumer `owner`; `now` tells the time of day, if known."""
+    """The step for wants of the consumer `owner`; `now` returns the time of day, if it is known."""
     match wants:
         case EventWant():
             return WantStep(wants, types)
@@ -64,55 +66,50 @@ class WantStep:
         return ()
 
 
-class AnyStep:
-    """Passes what any part passes, and each event once."""
+class GroupStep(ABC):
+    """A step over several parts, which all read every event."""
 
     def __init__(self, parts: Sequence[DeliveryStep]) -> None:
         self._parts = parts
         self.grace = _least(part.grace for part in parts)
 
     def read(self, event: Event) -> Sequence[Event]:
-        return _each_once([part.read(event) for part in self._parts])
+        return self._combine([part.read(event) for part in self._parts])
 
     def advance(self, now: int) -> Sequence[Event]:
-        return _each_once([part.advance(now) for part in self._parts])
+        return self._combine([part.advance(now) for part in self._parts])
 
     def next_due(self) -> int | None:
         return _least(part.next_due() for part in self._parts)
 
     def finish(self) -> Sequence[Event]:
-        return _each_once([part.finish() for part in self._parts])
+        return self._combine([part.finish() for part in self._parts])
 
     def take_drops(self) -> Sequence[tuple[Event, Reason]]:
         return [drop for part in self._parts for drop in part.take_drops()]
 
+    @abstractmethod
+    def _combine(self, passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
+        """The events that the group passes, from those that each part has just passed."""
 
-class AllStep:
+
+class AnyStep(GroupStep):
+    """Passes the events that any part passes, each once."""
+
+    def _combine(self, passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
+        return list({id(event): event for events in passed for event in events}.values())
+
+
+class AllStep(GroupStep):
     """Passes one event of type `GROUP` when every part has been satisfied."""
 
     def __init__(self, parts: Sequence[DeliveryStep], owner: str) -> None:
-        self._parts = parts
+        super().__init__(parts)
         self._owner = owner
         self._satisfied: dict[int, Event] = {}
         self._groups_built = 0
-        self.grace = _least(part.grace for part in parts)
 
-    def read(self, event: Event) -> Sequence[Event]:
-        return self._note([part.read(event) for part in self._parts])
-
-    def advance(self, now: int) -> Sequence[Event]:
-        return self._note([part.advance(now) for part in self._parts])
-
-    def next_due(self) -> int | None:
-        return _least(part.next_due() for part in self._parts)
-
-    def finish(self) -> Sequence[Event]:
-        return self._note([part.finish() for part in self._parts])
-
-    def take_drops(self) -> Sequence[tuple[Event, Reason]]:
-        return [drop for part in self._parts for drop in part.take_drops()]
-
-    def _note(self, passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
+    def _combine(self, passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
         for number, events in enumerate(passed):
             if events:
                 self._satisfied.pop(number, None)
@@ -141,11 +138,11 @@ def matches(wanted: EventWant, event: Event, types: TypeSystem) -> bool:
     answer = wanted.test(event)
     if answer is True or answer is False:
         return answer
-    raise UsageError(f"a test answers `True` or `False`; this one answered `{answer!r}`")
+    raise UsageError(f"a test returns `True` or `False`; this one returned `{answer!r}`")
 
 
 def _group(identity: str, owner: str, events: Sequence[Event]) -> Event:
-    """An event with several others in its data, each with its CloudEvents attributes."""
+    """An event with other events in its data, each with its CloudEvents attributes."""
     members = [
         {"id": e.id, "source": e.source, "type": e.type, "time": e.at, "data": e.data}
         | dict(e.extensions)
@@ -154,10 +151,6 @@ def _group(identity: str, owner: str, events: Sequence[Event]) -> Event:
     causes = {"causes": ",".join(event.id for event in events)}
     latest = max(event.time for event in events)
     return Event(identity, f"ensue/channel/{owner}", GROUP, latest, {"events": members}, causes)
-
-
-def _each_once(passed: Sequence[Sequence[Event]]) -> Sequence[Event]:
-    return list({id(event): event for events in passed for event in events}.values())
 
 
 def _least(times: Iterable[int | None]) -> int | None:

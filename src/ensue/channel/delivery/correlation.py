@@ -1,11 +1,12 @@
-"""The step of a correlation: events in, events that the correlation pushes out.
+"""The step of a correlation: events come in, and the events that the correlation pushes come out.
 
-One step holds one run of a library on the step engine, for one consumer. With a name, only that
-correlation runs; without one the whole library does, rules over rules included. Time passes with
-the events and, where the correlation has timers, with the channel's clock, which calls `advance` a
-little after the next timer is due, so that events made before can still arrive. Events that are
-late, malformed or dated too far ahead are handed on as drops. If very many timers fire at once,
-their outputs are handed on some at a time. What a correlation means is defined by the engine.
+One step contains one run of a library on the step engine, for one consumer. With a name, only that
+correlation runs; without one, the whole library runs, including rules that read outputs of other
+rules. Time passes with the events and, if the correlation has timers, with the channel's clock. The
+clock calls `advance` a little (`grace`) after the next timer is due, so that earlier events can
+still arrive. Events that are late, malformed or dated too far ahead are returned as drops. If very
+many timers fire at once, their outputs are returned in several parts. The engine defines the
+meaning of a correlation.
 """
 
 from __future__ import annotations
@@ -36,30 +37,30 @@ _LONG_AGO = -(1 << 62)
 class CorrelationStep:
     """A `DeliveryStep` that runs one correlation, or all correlations of a library.
 
-    `now` tells the time of day, if the channel runs on a wall clock.
+    `now` returns the time of day if the channel runs on a wall clock, and is None otherwise.
     """
 
     def __init__(self, wanted: Correlated, now: Callable[[], int] | None) -> None:
         library = selected_library(wanted)
-        # What lies ahead of the stream may still be past, as the time of day tells.
+        # The run itself accepts every jump: `_is_ahead` also compares with the time of day.
         self._start = partial(library.start, engine="step", lateness=wanted.lateness, max_jump=NONE)
         self._run = self._start()
         self._max_jump = max_jump(library.checked, wanted.max_jump)
-        self._longest = max_jump(library.checked, None)
+        self._longest_jump = max_jump(library.checked, None)
         self._now = now
         self._latest: int | None = None
         self.grace = _grace(library)
-        self._left: Iterator[Event] | None = None
+        self._unread_outputs: Iterator[Event] | None = None
         self._drops: list[tuple[Event, Reason]] = []
 
     def read(self, event: Event) -> Sequence[Event]:
         if self._is_ahead(event.time):
             self._drops.append((event, Reason.AHEAD))
             return ()
-        if self._latest is not None and event.time - self._latest > self._longest:
-            self._begin_anew()
+        if self._latest is not None and event.time - self._latest > self._longest_jump:
+            self._restart()
         try:
-            self._left = self._run.push_iter(event)
+            self._unread_outputs = self._run.push_iter(event)
         except EventError:
             self._drops.append((event, Reason.MALFORMED))
             return ()
@@ -68,10 +69,10 @@ class CorrelationStep:
         if self._run.late:
             self._drops.extend((late, Reason.LATE) for late in self._run.late)
             self._run.late.clear()
-        return self._some()
+        return self._next_outputs()
 
     def _is_ahead(self, time: int) -> bool:
-        """Whether a time lies too far ahead of the stream, and of the time of day."""
+        """Whether a time lies too far ahead of both the stream and the time of day."""
         latest = self._latest
         if latest is not None and time - latest <= self._max_jump:
             return False
@@ -80,35 +81,35 @@ class CorrelationStep:
         return latest is not None
 
     def advance(self, now: int) -> Sequence[Event]:
-        # Time starts with the first event: the clock could only make that event late.
+        # Time starts with the first event. Advanced before it, the clock could make it late.
         if self._latest is None:
             return ()
-        due = None if self._left is not None else self._run.next_due()
-        if due is not None and now - due > self._longest:
-            self._begin_anew()
+        due = None if self._unread_outputs is not None else self._run.next_due()
+        if due is not None and now - due > self._longest_jump:
+            self._restart()
             return ()
-        if self._left is None:
-            self._left = self._run.advance_iter(now)
-        return self._some()
+        if self._unread_outputs is None:
+            self._unread_outputs = self._run.advance_iter(now)
+        return self._next_outputs()
 
-    def _begin_anew(self) -> None:
-        """Forget a stream that lies too far behind the time of day: its timers never end."""
+    def _restart(self) -> None:
+        """Start a new run, since the stream lies so far back that its timers would never end."""
         self._run = self._start()
-        self._latest = self._left = None
+        self._latest = self._unread_outputs = None
 
-    def _some(self) -> Sequence[Event]:
-        """The next part of the outputs that are left."""
-        assert self._left is not None
-        outputs = list(islice(self._left, OUTPUTS_AT_ONCE))
+    def _next_outputs(self) -> Sequence[Event]:
+        """The next part of the unread outputs."""
+        assert self._unread_outputs is not None
+        outputs = list(islice(self._unread_outputs, OUTPUTS_AT_ONCE))
         if len(outputs) < OUTPUTS_AT_ONCE:
-            self._left = None
+            self._unread_outputs = None
         return outputs
 
     def next_due(self) -> int | None:
         if self.grace is None:
             return None
-        # What is left is due at once, however late the event is that it came before.
-        return self._run.next_due() if self._left is None else _LONG_AGO
+        # Unread outputs are due at once.
+        return self._run.next_due() if self._unread_outputs is None else _LONG_AGO
 
     def finish(self) -> Sequence[Event]:
         return self._run.finish()
@@ -127,15 +128,15 @@ def _grace(library: Library) -> int | None:
 
 
 def _periods(part: Any) -> Iterator[int]:
-    """Every period of a timer, anywhere in a syntax tree."""
-    waiting = [part]
-    while waiting:
-        part = waiting.pop()
+    """The periods of all timers in a syntax tree."""
+    unvisited = [part]
+    while unvisited:
+        part = unvisited.pop()
         if isinstance(part, TimerPort):
             yield part.period.microseconds
         elif isinstance(part, Timeout):
             yield part.after.microseconds
         elif isinstance(part, tuple):
-            waiting.extend(part)
+            unvisited.extend(part)
         elif is_dataclass(part):
-            waiting.extend(getattr(part, each.name) for each in fields(part))
+            unvisited.extend(getattr(part, each.name) for each in fields(part))

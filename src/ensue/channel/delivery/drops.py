@@ -1,7 +1,7 @@
 """Events that did not reach one consumer: counted by reason, and reported to `on_drop`.
 
 Drops are noted while the mailbox is locked and reported after it is unlocked, since the callback
-may use the channel. Why an event is dropped is decided in `mailbox` and `receiver`.
+may use the channel. `mailbox` and `receiver` decide which events are dropped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ OnDrop = Callable[[str, Event, Reason], None]
 
 
 class Drops:
+    """The drops of one consumer."""
+
     def __init__(self, consumer: str, on_drop: OnDrop | None) -> None:
         self.counts: Counter[Reason] = Counter()
         self.unreported: deque[tuple[Event, Reason]] = deque()

@@ -1,9 +1,9 @@
 """The events that wait for one consumer, by event priority and then by arrival.
 
-An event's priority is its extension `priority`: an integer, 0 if it is left out, the larger first.
-Nearly all events have none, and then the queue is one deque; each other priority adds a deque. With
-conflation, a newer event replaces a waiting one of the same key. Bounds and overflow policies are
-applied in `mailbox`. Nothing here is locked.
+The priority of an event is its extension `priority`: an integer, 0 by default; larger ones come
+first. Nearly all events have priority 0, so the queue is mostly one deque; each other priority adds
+a deque. With conflation, a newer event replaces a waiting event of the same key. `mailbox` applies
+bounds and overflow policies. Nothing here is locked.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Slot(msgspec.Struct, gc=False):
     """One waiting event: when it arrived, its priority, and the step that has to read it first.
 
-    One is made for each event and consumer, hence a struct that is allocated in C. It cannot be
+    One is created for each event and consumer, hence a struct that is allocated in C. It cannot be
     part of a reference cycle, so the garbage collector does not track it.
     """
 
@@ -42,9 +42,6 @@ class EventQueue:
         self._order = [0]
         self._by_key: dict[object, Slot] = {}
         self.size = 0
-
-    def __len__(self) -> int:
-        return self.size
 
     def put(self, slot: Slot) -> None:
         level = self._levels.get(slot.level)

@@ -1,11 +1,11 @@
 """The queue of one consumer, and the rules under which events enter and leave it.
 
-Events come in from any thread; each is queued, replaces an older one, or is dropped and counted, as
-the consumer's `Quality` says. One lock guards the whole mailbox and is held only briefly. The queue
-belongs to the consumer and not to a dispatching strategy, so a strategy can be swapped under load
-without losing or repeating an event. Taking events out of the queue is done in `receiver`.
+Events come in from any thread. By the consumer's `Quality`, each is queued, replaces an older
+event, or is dropped and counted. One lock guards the whole mailbox and is held only briefly. The
+queue belongs to the consumer and not to a dispatching strategy, so that the strategy can be
+replaced under load without losing or repeating an event. `receiver` takes events out of the queue.
 
-The module is long because one lock guards all of it: what enters, what waits and what is dropped.
+The module is long because one lock guards entering, waiting and dropped events together.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ from ensue.channel.timing.clock_events import Tick, Timeout
 from ensue.events.event import Event
 
 FULL, QUEUED, READY = range(3)
-"""The result of offering an event: the queue is full and the supplier has to wait; the event was
-queued or dropped; the same, and the receiver has to be scheduled for a turn."""
+"""The result of offering an event.
+
+`FULL`: the queue is full, and the supplier has to wait. `QUEUED`: the event was queued or dropped.
+`READY`: as `QUEUED`, and the receiver has to be scheduled for a turn.
+"""
 
 _TICK_KEY = object()
 
@@ -114,7 +117,7 @@ class Mailbox(ABC):
             self.schedule()
 
     def change_step(self, step: DeliveryStep | None, guard: Guard | None) -> None:
-        """Use a new step for events queued from now on; the old step still reads those waiting."""
+        """Use a new step for events from now on; the old step still reads the queued events."""
         with self._lock:
             self._enqueue_outputs(self._steps.replace(step, guard))
             self._choose_fast_paths()
@@ -123,13 +126,13 @@ class Mailbox(ABC):
             self.schedule()
 
     def watch(self) -> None:
-        """Record from now on when the consumer was last notified; a watchdog needs it."""
+        """Record from now on when the consumer was last notified, which a watchdog needs."""
         with self._lock:
             self._is_watched = True
             self._choose_fast_paths()
 
     def _choose_fast_paths(self) -> None:
-        """Work out which fast paths the present state, step and quality allow."""
+        """Decide which fast paths the present state, step and quality allow."""
         self._rejects = self.state in ("suspended", "disconnected")
         is_unguarded = self.state == "connected" and self._steps.guard is None
         may_call = is_unguarded and self._steps.step is None and self.call is not None
@@ -143,7 +146,7 @@ class Mailbox(ABC):
         """Queue an event, or drop one by the overflow policy: `FULL`, `QUEUED` or `READY`."""
         with self._lock:
             if self._queues_plainly and self._queue.size < self._capacity and not event.extensions:
-                # The fast path of nearly every event.
+                # The fast path, which nearly every event takes.
                 self._offered += 1
                 self.last_notified = now
                 self._queue.put_plain(event, now)
@@ -261,7 +264,7 @@ class Mailbox(ABC):
         return count
 
     def _report_drops(self) -> None:
-        """Report drops that an offer has caused, a disconnection of the consumer included."""
+        """Report drops that an offer has caused, and a disconnection by the overflow policy."""
         if self._drops.unreported:
             self._drops.report()
         if self.state == "disconnected":
@@ -294,11 +297,6 @@ class Mailbox(ABC):
         with self._lock:
             # An event leaves the queue only within a turn, so one of the two is always true.
             return bool(self._queue.size or self._outputs) or not self.turn_token
-
-    @property
-    def dropped(self) -> dict[Reason, int]:
-        with self._lock:
-            return dict(self._drops.counts)
 
     def _has_room(self, event: Event) -> bool:
         """Whether the event can be queued or dropped now; only `Block` makes a supplier wait."""
@@ -398,7 +396,7 @@ class Mailbox(ABC):
             self._enqueue_outputs(self._steps.done(slot.step))
 
     def _waiting_events(self) -> int:
-        """How many events wait; a waiting tick is none."""
+        """The number of waiting events, without a waiting tick."""
         has_tick = self._queue.slot_of(_TICK_KEY) is not None
         return self._queue.size + len(self._outputs) - has_tick
 

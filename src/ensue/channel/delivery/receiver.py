@@ -1,14 +1,14 @@
 """One consumer as the dispatching strategy sees it: its turns and its failures.
 
-A strategy gives turns. In one turn exactly one thing is done: a step (a Python test, a group, a
-correlation) reads one event, or the consumer is called with one. So slow work delays only its own
+A strategy gives turns. One turn does one thing: a step (a Python test, a group, a correlation)
+reads one event, or the consumer is called with one event. So slow work delays only its own
 consumer.
 
-At most one thread runs a turn of a receiver at a time: the one that has popped `turn_token`. Other
-threads do not wait for the token; the thread that ends a turn looks for events that came meanwhile.
-An exception in a consumer is counted as a failure and ends here. `SystemExit`, an interrupt or a
-cancellation is counted too, and then raised to the caller of the turn. Queueing is done in
-`mailbox`; priorities between receivers are kept by the strategy.
+At most one thread runs a turn of a receiver at a time: the thread that has popped `turn_token`.
+Other threads do not wait for the token; the thread that ends a turn looks for events that came
+meanwhile. An exception in a consumer is counted as a failure and goes no further. `SystemExit`, an
+interrupt or a cancellation is counted too, and then raised to the caller of the turn. `mailbox`
+does the queueing; the strategy keeps the priorities between receivers.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class TurnScheduler(Protocol):
 
 @dataclass(slots=True)
 class ChannelContext:
-    """What all receivers of a channel share. `dispatcher` changes when strategies are swapped."""
+    """What all receivers of a channel share. `dispatcher` changes when the strategy is replaced."""
 
     clock: Clock
     dispatcher: TurnScheduler
@@ -208,7 +208,7 @@ class Receiver(Mailbox):
             self._enqueue_outputs(self._steps.done(step))
             is_current = step is self._steps.step
         alarm = self.alarm
-        # After a tick that failed, the same tick would be due at once, for ever.
+        # After a failed tick, the same tick would be due at once, again and again.
         if alarm is not None and is_current and not (is_tick and failure is not None):
             alarm.set(step.next_due())
         if failure is not None and not isinstance(failure, Exception):
@@ -301,7 +301,7 @@ def is_coroutine(call: Call) -> bool:
 
 
 def _instant(expiry: object) -> int:
-    """An `expirytime` in microseconds; one that cannot be read never expires."""
+    """An `expirytime` in microseconds; a time that cannot be parsed never comes."""
     if isinstance(expiry, int):
         return expiry
     try:

@@ -2,8 +2,8 @@
 
 A step belongs to one consumer, runs in its turns, one event at a time, and may keep state:
 `conditions` has the steps of groups and Python tests, `correlation` those of correlations. A step
-can be replaced under load: events that were queued for it are still read by it, so that none is
-lost or read twice. `StepVersions` keeps track of that.
+can be replaced under load. It still reads the events that were queued for it, so that none is lost
+or read twice; `StepVersions` counts these events.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ensue.events.event import Event
 
 
 class DeliveryStep(Protocol):
-    """Decides what a consumer is called with. Methods return the events to deliver."""
+    """Decides which events a consumer is called with. Methods return the events to deliver."""
 
     def read(self, event: Event) -> Sequence[Event]: ...
 
@@ -34,16 +34,16 @@ class DeliveryStep(Protocol):
 
     @property
     def grace(self) -> int | None:
-        """Microseconds that `advance` is delayed by, so that events made before can still arrive.
+        """The delay of `advance` in microseconds, in which earlier events can still arrive.
 
         None if the step has no timers.
         """
 
 
 Guard = Callable[[Event], bool]
-"""Tests an event that the look-up found for earlier wants against the present wants.
+"""Tests an event, which the look-up found by earlier wants, against the present wants.
 
-Used only where the present wants need no step."""
+Used only if the present wants need no step."""
 
 
 class StepVersions:

@@ -1,7 +1,7 @@
 """Threads and coroutines that wait at a mailbox: suppliers for room, subscribers for events.
 
-Threads wait on a condition over the mailbox's lock; coroutines leave a callback. A change wakes all
-of them, and each checks for itself whether what it waits for has come.
+Threads wait on a condition over the mailbox's lock; coroutines register a callback. A change of the
+mailbox wakes all of them, and each checks for itself whether it can go on.
 """
 
 from __future__ import annotations

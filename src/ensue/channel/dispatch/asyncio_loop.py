@@ -1,9 +1,9 @@
 """Dispatching on an asyncio event loop: consumers may be coroutine functions.
 
 Turns are given in the same order of priorities as in `pool`, one after the other on the loop, and
-in bounded batches, so that the loop's other work gets its share. A consumer that is a coroutine
-function is awaited in its own task; until it is done its events wait, and other consumers go on.
-Suppliers may push from the loop or from any thread.
+in bounded batches, so that other work of the loop gets its share. A consumer that is a coroutine
+function is awaited in its own task; until the task is done its events wait, while other consumers
+get their turns. Suppliers may push from the loop or from any thread.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class AsyncioDispatcher:
             self._loop.call_soon_threadsafe(self._give_turns)
         except RuntimeError:
             log.error(
-                "the event loop on which consumers are called has ended: what comes for them waits"
-                " until the channel dispatches by another strategy, or is closed"
+                "the event loop on which consumers are called has ended: their events wait until"
+                " the channel dispatches by another strategy, or is closed"
             )
 
     def is_in_turn(self) -> bool:

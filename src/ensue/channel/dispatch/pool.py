@@ -1,13 +1,14 @@
 """Dispatching by a pool of threads over one queue of ready receivers, the most urgent first.
 
-A supplier schedules all receivers of an event and goes on. A free thread takes the receiver of the
-highest consumer priority, then sub-priority, then event priority, then the longest ready, runs one
-turn of it and schedules it again if it has more to do. So the backlog of a slow consumer never
-keeps a thread, and while a thread is free no consumer waits for a slow one.
+A supplier schedules all receivers of an event and goes on. A free thread takes the most urgent
+receiver (by consumer priority, then sub-priority, then event priority, then time in the queue),
+runs one turn of it, and schedules it again if it has more to do. So the backlog of a slow consumer
+never occupies a thread for more than one turn, and while a thread is free no consumer waits for a
+slow one.
 
-Idle threads form a stack, each asleep on its own (`wakeup`). A supplier that brings work wakes one;
-a thread that finds more work than it can take wakes the next. So only as many threads are awake as
-there is work for. What real time adds is described in `realtime.threads`.
+Idle threads form a stack, and each sleeps on its own sleeper (`wakeup`). A supplier that brings
+work wakes one thread; a thread that finds more work than it can take wakes the next. So only as
+many threads are awake as there is work for. `realtime.threads` describes the effects of real time.
 """
 
 from __future__ import annotations
@@ -44,10 +45,6 @@ class ThreadPool:
         self._real_time = real_time
         self._is_stopped = False
         self._successor: Dispatcher | None = None
-
-    @property
-    def size(self) -> int:
-        return self._size
 
     def start(self, context: ChannelContext) -> None:  # noqa: ARG002 - receivers know it
         with self._lock:
@@ -94,7 +91,7 @@ class ThreadPool:
                 sleeper = None
             is_stopped, successor = self._is_stopped, self._successor
         if sleeper is not None:
-            # After the lock is released: the woken thread may run at once, and takes it first.
+            # After the lock is released, since the woken thread takes it first.
             sleeper.wake()
         elif is_stopped and successor is not None:
             for receiver in receivers:
@@ -141,7 +138,7 @@ class ThreadPool:
                     receiver = self._ready_queue.take()
                     if receiver is None:
                         self._asleep.append(sleeper)
-                # Work that this thread does not take itself needs another thread.
+                # Work that is left in the queue needs another thread.
                 if self._ready_queue.size and self._asleep:
                     next_up = self._asleep.pop()
             if next_up is not None:
@@ -161,7 +158,7 @@ class ThreadPool:
             try:
                 has_more = receiver.turn()
             except BaseException:
-                # `SystemExit` and the like end the turn, not the thread; already counted.
+                # `SystemExit` and the like have been counted as failures; the thread goes on.
                 has_more = False
             if not has_more:
                 receiver = None

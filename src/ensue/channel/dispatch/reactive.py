@@ -3,8 +3,8 @@
 Consumers are called before `push` returns, those of higher priority first. Events that a consumer
 pushes during its call are dispatched after the present event, so that all consumers see causes
 before effects and a chain of pushes does not deepen the stack. If several threads push, a consumer
-that is busy in one of them gets the other threads' events by its queue. A consumer that must not
-delay its suppliers needs `pool` or `asyncio_loop`.
+that is busy in one thread gets the events of the other threads through its queue. A consumer that
+must not delay its suppliers needs `pool` or `asyncio_loop`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PushBacklog:
         self.ready_queue = ReadyQueue()
 
     def keep(self, error: BaseException) -> None:
-        """Keep `SystemExit`, an interrupt or the like until all other consumers were called."""
+        """Keep `SystemExit` or an interrupt until all other consumers have been called."""
         if self.error is None and not isinstance(error, Exception):
             self.error = error
 
@@ -54,7 +54,7 @@ class PushBacklog:
 
 
 class ThreadEndMarker:
-    """Invalidates a backlog when its thread ends, whose identifier may be used again."""
+    """Invalidates a backlog when its thread ends, since the identifier may be reused."""
 
     def __init__(self, backlog: PushBacklog) -> None:
         self._backlog = backlog
@@ -85,7 +85,7 @@ class ReactiveDispatcher:
         self._context = context
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        # Mostly the same thread pushes again, and a thread-local look-up takes longer.
+        # The same thread mostly pushes again, and reading a thread-local variable takes longer.
         backlog = self._last_backlog
         if backlog.thread != get_ident():
             backlog = self._last_backlog = self._backlogs.backlog

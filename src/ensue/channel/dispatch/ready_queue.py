@@ -1,9 +1,9 @@
-"""Receivers that have work, the most urgent first and the longest ready among equals.
+"""Receivers that have work, by urgency; equally urgent ones in the order in which they came.
 
 There is one deque for each schedule key (consumer priority, sub-priority, event priority) and a
 heap of the keys in use, so that receivers of equal urgency cost no comparisons. A receiver that
-becomes more urgent while it waits is put in once more; its older entry is skipped when it comes up
-(lazy deletion). Every strategy keeps one such queue. Nothing here is locked.
+becomes more urgent while it waits gets a second entry, and its older entry is skipped later (lazy
+deletion). Every strategy has such queues. Nothing here is locked.
 """
 
 from __future__ import annotations
@@ -24,9 +24,6 @@ class ReadyQueue:
         self._queues: dict[tuple[int, ...], deque[Receiver]] = {}
         self._keys: list[tuple[int, ...]] = []
         self.size = 0
-
-    def __len__(self) -> int:
-        return self.size
 
     def put(self, receiver: Receiver) -> None:
         key = receiver.schedule_key()

@@ -1,9 +1,9 @@
-"""How a thread of a pool sleeps until another thread wakes it.
+"""Sleepers: a thread of a pool sleeps on one until another thread wakes it.
 
-A woken thread can run only once it holds the interpreter lock, which the waking thread has. With a
-plain lock the sleeper wakes up, finds the interpreter taken, and sleeps a second time. Writing to
-an `eventfd` releases the interpreter during the system call, so the sleeper can run at once if the
-system schedules it first. Where the system has no `eventfd`, a lock is used.
+A woken thread needs the interpreter lock, which the waking thread holds. With a plain lock the
+sleeping thread wakes up, finds the interpreter lock taken, and sleeps a second time. Writing to an
+`eventfd` releases the interpreter lock during the system call, so that the woken thread can run at
+once if the system schedules it first. A system without `eventfd` uses a lock.
 """
 
 from __future__ import annotations
@@ -60,6 +60,6 @@ def new_sleeper() -> Sleeper:
         try:
             return EventFdSleeper()
         except OSError:
-            # The process has no file descriptors left.
+            # The process has no file descriptor left.
             return LockSleeper()
     return LockSleeper()

@@ -1,8 +1,9 @@
-"""The counts of a channel: of its consumers, and of consumers that have left.
+"""The counts of a channel: those of its consumers and of disconnected consumers.
 
 Receivers count their own events in their turns; this module merges the counts when figures are
-asked for. A consumer may leave in the middle of a call, or while a supplier is about to offer it an
-event, so its receiver counts on for a while before its counts are taken over.
+read. A consumer may be disconnected during a call, or while a supplier is about to offer it an
+event. So the receiver of a disconnected consumer is read for a while longer before its final counts
+are added up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ensue.channel.policies import Reason
 SUMS = ("wanted", "delivered", "read", "made")
 """The counts of consumers that a channel adds up."""
 LINGER_SECONDS = 5.0
-"""How long at least the receiver of a consumer that has left is asked for its counts."""
+"""How long the receiver of a disconnected consumer is read at least."""
 
 
 class CountedReceiver(Protocol):
@@ -56,6 +57,8 @@ class CountSums:
 
 
 class ChannelCounts:
+    """The counts of one channel."""
+
     def __init__(self) -> None:
         self.published = AtomicCounter()
         self.unwanted = AtomicCounter()
@@ -64,7 +67,7 @@ class ChannelCounts:
         self._leaving: deque[tuple[float, CountedReceiver]] = deque()
 
     def keep(self, receiver: CountedReceiver) -> None:
-        """Keep the counts of a consumer that leaves the channel."""
+        """Keep the counts of a consumer that was disconnected."""
         now = time.monotonic()
         with self._lock:
             self._leaving.append((now, receiver))
@@ -80,8 +83,8 @@ class ChannelCounts:
     ) -> Figures:
         """The figures of a channel.
 
-        `unmade` counts events that quenched suppliers did not create, `unsent` events that links
-        could not carry.
+        `unmade` is the number of events that quenched suppliers did not publish; `unsent` has the
+        events that links could not carry.
         """
         consumers = {each.name: each.figures() for each in receivers}
         with self._lock:

@@ -1,9 +1,9 @@
 """Figures of a channel as plain values, and the counters they are read from.
 
 Laxity is the share of a deadline that is left when a consumer is done: the deadline minus waiting
-and execution time, divided by the deadline. Below zero the deadline was missed. It is kept per
-priority, for consumers that have a deadline. Each receiver records its own laxity in its turns, and
-the records are merged when figures are asked for, so an event takes no lock for them.
+and execution time, divided by the deadline. A negative laxity means that the deadline was missed.
+It is kept per priority, for consumers that have a deadline. Each receiver records its own laxity in
+its turns, and the records are merged when figures are read, so that recording takes no lock.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class LaxityMeter:
 
 
 class AtomicCounter:
-    """A counter for many threads without a lock: `next(tally.steps)` is atomic."""
+    """A counter for many threads without a lock: `next(counter.steps)` is atomic."""
 
     def __init__(self) -> None:
         self.steps = itertools.count()

@@ -1,6 +1,6 @@
 """Links to other channels.
 
-`federation` keeps the links of one channel and decides what goes where (`routes`, `duplicates`);
-`inprocess` and `tcp` carry it to a channel in this process or in another one. `link` has the
-protocols between them, `messages` what is said.
+`federation` holds the links of one channel, and decides with `routes` and `duplicates` which event
+goes over which link. `inprocess` and `tcp` implement links to channels of this process and of other
+processes. `link` has the protocols between them, and `messages` the messages that links carry.
 """

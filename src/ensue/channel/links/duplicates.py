@@ -1,19 +1,20 @@
-"""Which events of other channels have arrived already, so that none is taken twice.
+"""The filter that recognises events of other channels which have arrived before.
 
-An event can come twice where a link ended without acknowledging it and it was sent another way.
-Identities are random, so that no neighbour can guess the identities of events to come, and each
-neighbour has its own window, so that none can push out what others have brought.
+An event can arrive twice if a link ended before the event was acknowledged, and another link sent
+it again. Identities are random, so that no neighbour can guess the identities of future events.
+Each neighbour has its own window, so that no neighbour can displace identities that others have
+brought.
 """
 
 from __future__ import annotations
 
 IDENTITIES_A_NEIGHBOUR = 32_768
 WINDOWS_KEPT = 64
-"""For so many neighbours that have left, the identities they brought are still remembered."""
+"""The number of neighbours without a link whose windows are still kept."""
 
 
 class IdentityWindow:
-    """The last identities of one neighbour, in two generations: half of the window, or all."""
+    """The latest identities of one neighbour, in two generations of half a window each."""
 
     __slots__ = ("older", "recent")
 
@@ -29,7 +30,7 @@ class DuplicateFilter:
         self._windows: dict[str, IdentityWindow] = {}
 
     def add(self, neighbour: str, identity: int) -> bool:
-        """Remember an event. False if it has arrived before."""
+        """Record the identity of an event. False if the event has arrived before."""
         for window in self._windows.values():
             if identity in window.recent or identity in window.older:
                 return False
@@ -42,7 +43,7 @@ class DuplicateFilter:
         return True
 
     def keep(self, neighbours: tuple[str, ...]) -> None:
-        """Forget the windows of neighbours that left longest ago, if there are too many."""
+        """Delete the oldest windows beyond the limit, of neighbours that have no link any more."""
         left = [name for name in self._windows if name not in neighbours]
         for name in left[: max(0, len(left) - WINDOWS_KEPT)]:
             del self._windows[name]

@@ -1,8 +1,8 @@
-"""What goes wrong on links, and how it is counted.
+"""Faults of peers, and the counts of faults and lost events.
 
-A peer that breaks the protocol, whether by mistake or on purpose, causes no more than the end of
-its connection and session, counted in `channel.federation.faults`. Events that links could not
-carry are counted by reason and destination.
+A peer that breaks the protocol, by mistake or on purpose, ends its own connection and session and
+has no other effect. The fault is counted in `channel.federation.faults`. Events that links could
+not carry are counted by reason, once for each destination.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class LinkFault(StrEnum):
     OTHER_PROTOCOL = "other protocol"  # speaks another version
     UNAUTHENTICATED = "unauthenticated"  # does not know the secret, or has no valid certificate
     WRONG_NAME = "wrong name"  # its certificate does not name its channel
-    OWN_NAME = "own name"  # says that it is this very channel
+    OWN_NAME = "own name"  # claims the id of this channel
     TOO_SLOW = "too slow"  # did not finish its handshake in time
     TOO_MANY_CALLERS = "too many callers"  # too many unfinished handshakes
     TOO_MANY_SESSIONS = "too many sessions"
-    BAD_ADVERT = "bad advert"  # routes that cannot be, too many, or with bad predicates
+    BAD_ADVERT = "bad advert"  # routes that are impossible, too many, or have bad predicates
     BAD_ACKNOWLEDGEMENT = "bad acknowledgement"  # of an event that was never sent
-    ALREADY_LINKED = "already linked"  # another link to a broker of that name stands
+    ALREADY_LINKED = "already linked"  # there is another link to a broker of that name
     CIRCLE = "circle"  # its link would close a circle of brokers
-    OTHER_KIND = "other kind"  # of two brokers one goes by advertisements, the other does not
+    OTHER_KIND = "other kind"  # only one of the two brokers uses advertisements
     SILENT = "silent"  # sent nothing for too long, not even a heartbeat
 
 
@@ -43,7 +43,7 @@ class LinkFaultError(Exception):
 
 
 class LinkCounts:
-    """Counts of one federation, from any thread. Links count while they hold their own locks."""
+    """Counts of one federation. Thread-safe; links count while they hold their own locks."""
 
     def __init__(self) -> None:
         self.repeated = 0

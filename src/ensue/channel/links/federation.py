@@ -1,13 +1,14 @@
-"""The links of one channel: what other channels want, the way to each, and events on their way.
+"""The links of one channel: the wants of other channels, routes to them, and events in transit.
 
-Every channel tells its neighbours how it reaches each channel and what that one wants (`routes`).
-An event leaves its origin with the list of channels that want it; each channel on the way takes
-itself off the list, sorts the rest by link, and sends one message over each of these. So no event
-goes in circles or arrives twice, no link carries what is wanted nowhere beyond it, and no channel
-needs a link to every other.
+Every channel tells its neighbours its route to each known channel, with the wants of that channel
+(`routes`). An event leaves its origin with the list of channels that want it. Each channel on the
+way removes itself from the list, groups the remaining destinations by link, and sends one message
+over each of these links. So no event goes in circles or arrives twice, a link carries only events
+that are wanted beyond it, and no channel needs a link to every other channel.
 
-How a message crosses is decided by the link: `inprocess` or `tcp`. For each destination of each
-event: it arrived, it is in transit, or it is counted as lost under a reason.
+The kind of link (`inprocess` or `tcp`) decides how a message is carried. Each destination of each
+event is in one of three states: it was reached, the event is in transit, or the event is counted as
+lost under a reason.
 
 The module is long because one lock guards links, routes and events in transit together.
 """
@@ -26,7 +27,7 @@ import msgspec
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.duplicates import DuplicateFilter
 from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
-from ensue.channel.links.link import ChannelLink, Host
+from ensue.channel.links.link import ChannelLink, FederationHost
 from ensue.channel.links.messages import (
     LONGEST_PATH,
     Advert,
@@ -36,7 +37,7 @@ from ensue.channel.links.messages import (
     Route,
     as_want,
     compacted,
-    within_reading,
+    within_parsing_bounds,
 )
 from ensue.channel.links.routes import PendingRoutes, Routes
 from ensue.channel.lookup.index import TargetIndex
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from ensue.channel.links.tcp.loop import LinkLoop
 
 CLOSING_SECONDS = 2.0
-"""How long a channel that closes waits for acknowledgements of what it has sent."""
+"""How long a channel that closes waits for acknowledgements of the events that it has sent."""
 WAYS_KEPT = 1_024
 
 Ways = tuple[tuple[ChannelLink, tuple[str, ...]], ...]
@@ -65,15 +66,15 @@ class RemoteChannel:
 
 
 class Departure(NamedTuple):
-    """An event that was published: the links it leaves by, and the links without room for it."""
+    """A published event: the links that carry it, and the links that have no room for it yet."""
 
     links: Sequence[ChannelLink]
     blocked: Sequence[Blocked]
 
-    def set_off(self) -> None:
-        """Encode and transmit it, now that local consumers have been served."""
+    def transmit(self) -> None:
+        """Encode and transmit the event. Called after local consumers have been served."""
         for link in self.links:
-            link.set_off()
+            link.transmit()
 
 
 NO_DEPARTURE = Departure((), ())
@@ -82,12 +83,12 @@ NO_DEPARTURE = Departure((), ())
 class Federation:
     """Created when a channel is first linked: `channel.federation`."""
 
-    def __init__(self, channel: Host, links: LinkLoop | None = None) -> None:
-        if links is None:
-            from ensue.channel.links.tcp.loop import LINKS
+    def __init__(self, channel: FederationHost, link_loop: LinkLoop | None = None) -> None:
+        if link_loop is None:
+            from ensue.channel.links.tcp.loop import LINK_LOOP
 
-            links = LINKS
-        self.id = f"{channel.name}#{links.entropy(6).hex()}"
+            link_loop = LINK_LOOP
+        self.id = f"{channel.name}#{link_loop.entropy(6).hex()}"
         self.remote: TargetIndex[RemoteChannel] = TargetIndex(channel.types)
         self.addressed = 0
         self.sent = 0
@@ -95,13 +96,13 @@ class Federation:
         self.duplicates = 0
         self._channel = channel
         self._only_here = (self.id,)
-        self._links = links
+        self._link_loop = link_loop
         self._lock = threading.RLock()
         self._routes: Routes[ChannelLink] = Routes(self.id)
         self._targets: dict[str, RemoteChannel] = {}
         self._ways: dict[tuple[RemoteChannel, ...], tuple[Ways, Departure, int]] = {}
         self._identities: list[int] = []
-        self._identity_key = links.entropy(32)
+        self._identity_key = link_loop.entropy(32)
         self._draws = 0
         self._seen = DuplicateFilter()
         self._counts = LinkCounts()
@@ -110,15 +111,15 @@ class Federation:
         self._is_in_real_time = False
         self._routes.set_wants(self._wants())
 
-    # Making links.
+    # Create and close links.
 
-    def link(self, other: Host) -> None:
+    def link(self, other: FederationHost) -> None:
         """Link to a channel in this process."""
         from ensue.channel.links.inprocess import join
 
         join(self, other.federation)
 
-    def unlink(self, other: Host) -> None:
+    def unlink(self, other: FederationHost) -> None:
         """Remove the link to a channel in this process, on both sides."""
         from ensue.channel.links.inprocess import part
 
@@ -127,43 +128,45 @@ class Federation:
     def listen(self, host: str = "127.0.0.1", port: int = 0, **options: Any) -> tuple[str, int]:
         """Let channels of other processes link to this one. Returns the address.
 
-        `secret`, or `certificate`, `key` and `authority`, say who may link; beyond loopback one of
-        the two is required. `buffer`, `buffer_bytes`, `overflow` and `patience` are those of this
-        end of each link, as for `connect`; `sessions` bounds the links.
+        `secret`, or `certificate`, `key` and `authority`, authenticate the channels that link;
+        beyond loopback one of the two is required. `buffer`, `buffer_bytes`, `overflow` and
+        `patience` apply to this end of each link, as in `connect`; `sessions` bounds the number of
+        links.
         """
         from ensue.channel.links.tcp.links import Listener
 
         self._join_real_time()
-        listener = Listener(self, self._links, host, port, **options)
+        listener = Listener(self, self._link_loop, host, port, **options)
         self._listeners.append(listener)
         return listener.address
 
     def connect(self, host: str, port: int, **options: Any) -> TcpLink:
-        """Link to a channel that listens; tries again, with growing pauses, until it is closed.
+        """Link to a channel that listens. Dials again, with growing pauses, until it is closed.
 
         A `reliable` link keeps events until they are acknowledged and sends them again after a
-        disconnection of up to `patience`. `buffer` events and `buffer_bytes` bound what it keeps,
-        and `overflow` is its policy beyond that; `backoff` and `longest_backoff` bound the pauses.
-        Options of protection are those of `listen`.
+        disconnection of up to `patience`. It keeps at most `buffer` events of together at most
+        `buffer_bytes`, and `overflow` is its policy beyond that. `backoff` and `longest_backoff`
+        bound the pauses. The options for authentication are those of `listen`.
         """
         from ensue.channel.links.tcp.links import TcpLink
 
         self._join_real_time()
-        link = TcpLink(self, self._links, host, port, **options)
+        link = TcpLink(self, self._link_loop, host, port, **options)
         self._dialling.append(link)
         return link
 
     def _join_real_time(self) -> None:
-        """The thread of the links takes part in a real-time channel's work."""
+        """Move the thread of the link loop into the real-time class, for a real-time channel."""
         real_time = self._channel.real_time
         if real_time is not None and not self._is_in_real_time:
             self._is_in_real_time = True
-            self._links.join_real_time(real_time)
+            self._link_loop.join_real_time(real_time)
 
     def close(self, deadline: float) -> bool:
-        """Send what is still to be sent, up to a time, and leave. Whether all of it was sent.
+        """Send all events in transit, until `deadline` at the latest, and close every link.
 
-        Where the other side does not answer, links give up earlier than that.
+        Returns whether all of them were sent. A link whose other side does not answer gives up
+        after `CLOSING_SECONDS`.
         """
         for listener in self._listeners:
             listener.close()
@@ -173,10 +176,10 @@ class Federation:
         was_sent = [each.close(max(0.0, until - time.monotonic())) for each in links]
         if self._is_in_real_time:
             self._is_in_real_time = False
-            self._links.leave_real_time()
+            self._link_loop.leave_real_time()
         return all(was_sent)
 
-    # What is known of links and channels.
+    # Links and channels that are known.
 
     @property
     def addresses(self) -> tuple[tuple[str, int], ...]:
@@ -191,13 +194,13 @@ class Federation:
 
     @property
     def reachable(self) -> frozenset[str]:
-        """The ids of all channels that there is a way to."""
+        """The ids of all channels to which a route is known."""
         with self._lock:
             return frozenset(self._routes.best)
 
     @property
     def in_transit(self) -> int:
-        """How many destinations the events that links still keep are for."""
+        """Destinations of all events that links keep, summed over the events."""
         with self._lock:
             links = self._routes.all_links()
         return sum(each.in_transit for each in links)
@@ -209,11 +212,11 @@ class Federation:
 
     @property
     def repeated(self) -> int:
-        """Destinations of events that were sent again though they may have arrived."""
+        """Destinations of events that were sent again although they may have arrived."""
         return self._counts.repeated
 
     def links_to(self, neighbour: str) -> tuple[ChannelLink, ...]:
-        """The link to a neighbour that is in use, and the links that stand by."""
+        """The links to a neighbour: first the one in use, then those on standby."""
         with self._lock:
             return self._routes.links_to(neighbour)
 
@@ -223,24 +226,24 @@ class Federation:
         return PendingRoutes()
 
     def admit(self, neighbour: str, link: ChannelLink | None) -> None:
-        """Every channel that has proved who it is may link, and more than once."""
+        """Admit every authenticated channel, also several times."""
 
     def add_link(self, neighbour: str, link: ChannelLink) -> None:
-        """A link is up. Its adverts say what can be reached over it."""
+        """Add a link that is up. Its adverts tell which channels can be reached over it."""
         with self._lock:
             self._routes.add_link(neighbour, link)
 
     def introduce(self, link: ChannelLink) -> None:
-        """Tell the neighbour at the other end of a link all routes."""
+        """Tell all routes to the neighbour at the other end of a link."""
         with self._lock:
             advert = self._routes.complete()
         link.advertise(advert)
-        link.set_off()
+        link.transmit()
 
     def remove_link(self, neighbour: str, link: ChannelLink) -> None:
         """Take a link that is down out of the routes, and tell the neighbours."""
         with self._lock:
-            # Ways are forgotten even where no route changes: they name the link itself.
+            # Cached ways name the link itself, so they are cleared even if no route changes.
             self._ways = {}
             changed = self._routes.remove_link(neighbour, link)
             links = self._apply(changed)
@@ -248,11 +251,11 @@ class Federation:
         self._tell(changed, links)
 
     def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
-        """Take over what a neighbour says of its routes. Raises `LinkFaultError` if it cannot."""
+        """Learn the routes of a neighbour. Raises `LinkFaultError` for news that is not valid."""
         if not isinstance(news, Advert):
-            # At the other end is a broker.
+            # The other end is a broker.
             raise LinkFaultError(LinkFault.UNEXPECTED)
-        advert = within_reading(news)
+        advert = within_parsing_bounds(news)
         for route in advert.routes:
             _check_wants(route.wants)
         with self._lock:
@@ -262,7 +265,7 @@ class Federation:
         return ()
 
     def wants_changed(self) -> None:
-        """This channel's consumers may want something else now."""
+        """Tell the neighbours the present wants of this channel's consumers."""
         wants = self._wants()
         with self._lock:
             changed = self._routes.set_wants(wants)
@@ -273,7 +276,7 @@ class Federation:
         return compacted(self._channel.local_wants(), self._channel.types)
 
     def _apply(self, changed: Sequence[Route]) -> list[ChannelLink]:
-        """Bring the look-up of other channels' wants up to date. Returns whom to tell."""
+        """Update the look-up of other channels' wants. Returns the links to tell of the change."""
         if changed:
             self._ways = {}
         for route in changed:
@@ -290,16 +293,16 @@ class Federation:
         advert = Advert(0, False, tuple(changed))
         for link in links:
             link.advertise(advert)
-            link.set_off()
+            link.transmit()
         self._channel.demand_changed()
 
     # Events.
 
     def publish(self, event: Event) -> Departure:
-        """Give an event its position on every link over which it leaves.
+        """Give an event its position on every link that has to carry it.
 
-        The publisher lets it depart after local consumers were served. Its position is taken
-        before any of these can publish an effect of it.
+        It is transmitted only after local consumers have been served. Its position is fixed before
+        that, so that an event which a consumer publishes in response comes after it on every link.
         """
         targets = self.remote.find(event)
         if not targets:
@@ -319,14 +322,14 @@ class Federation:
         return Departure(departure.links, blocked) if blocked else departure
 
     def _draw_identities(self) -> list[int]:
-        """Numbers that cannot be guessed without the key, not even from earlier ones."""
+        """Draw numbers that cannot be predicted without the key, not even from earlier numbers."""
         self._draws += 1
         drawn = hashlib.blake2b(self._draws.to_bytes(8, "big"), key=self._identity_key).digest()
         self._identities = [each >> 1 for each in struct.unpack("8Q", drawn)]
         return self._identities
 
     def _find_ways(self, targets: Sequence[RemoteChannel]) -> tuple[Ways, Departure, int]:
-        """The links to some channels; kept, since most events go where others went before."""
+        """The links that lead to a set of channels; cached, since events often share targets."""
         ways, lost = self._sorted_by_link([each.name for each in targets])
         found = (ways, Departure([link for link, _ in ways], ()), lost)
         if len(self._ways) >= WAYS_KEPT:
@@ -335,7 +338,7 @@ class Federation:
         return found
 
     def _sorted_by_link(self, destinations: Iterable[str]) -> tuple[Ways, int]:
-        """Destinations by the link that leads to them, and how many there is no way to."""
+        """The destinations of each link, and the number of destinations without a route."""
         by_link: dict[ChannelLink, list[str]] = {}
         lost = 0
         for name in destinations:
@@ -347,7 +350,7 @@ class Federation:
         return tuple((link, tuple(names)) for link, names in by_link.items()), lost
 
     def forward(self, message: Carried) -> Sequence[Blocked]:
-        """Send a message on towards its destinations, once over each link that leads to some."""
+        """Send a message towards its destinations, once over each link that leads to any."""
         with self._lock:
             is_lost = message.hops >= LONGEST_PATH
             ways, lost = self._sorted_by_link(() if is_lost else message.destinations)
@@ -359,14 +362,14 @@ class Federation:
         blocked: list[Blocked] = []
         for link, names in ways:
             blocked += link.send(message.onwards(names))
-            link.set_off()
+            link.transmit()
         return blocked
 
     def reroute(self, message: Carried, in_doubt: bool) -> Sequence[Blocked]:
-        """Send a message another way that its link has kept until it ended.
+        """Send a message that an ended link still kept over another link.
 
-        What is in doubt may have arrived, and is now on its way twice; the destination takes the
-        first of the two.
+        A message in doubt may have arrived already. Its destination then gets it twice and accepts
+        the first.
         """
         onwards = message.onwards(message.destinations, in_doubt)
         if in_doubt:
@@ -377,9 +380,9 @@ class Federation:
         return self.forward(onwards)
 
     def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
-        """Take what is for this channel, and forward the rest.
+        """Accept a message that is addressed to this channel; forward it to other destinations.
 
-        Returns what the bringer has to wait for: full queues here, and full links onwards.
+        Returns what the sending link has to wait for: full queues here, and full links onwards.
         """
         onwards: Sequence[Blocked] = ()
         if message.destinations != self._only_here:
@@ -404,11 +407,11 @@ class Federation:
     # Counts.
 
     def note_lost(self, message: Carried, reason: Reason) -> None:
-        """Count an event that will not reach its destinations by a link."""
+        """Count an event that a link could not bring to its destinations."""
         self._counts.lose(reason, len(message.destinations))
 
     def note_repeated(self, count: int) -> None:
-        """Count destinations of events that are sent again and may have arrived."""
+        """Count destinations of events that are sent again although they may have arrived."""
         self._counts.repeat(count)
 
     def note_fault(self, fault: LinkFault) -> None:
@@ -416,7 +419,7 @@ class Federation:
         self._counts.fault(fault)
 
     def dropped(self) -> Mapping[Reason, int]:
-        """What links could not carry, by destination."""
+        """Lost events by reason, counted once for each destination."""
         return self._counts.lost()
 
 

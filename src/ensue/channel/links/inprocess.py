@@ -1,8 +1,8 @@
 """Links between channels of one process: a method call, without recursion.
 
-A message that is sent while another one is being received waits until that one is done, so that a
-long chain of channels needs no deep stack and every channel sees causes before effects. Consumers
-of the other channel are served in the thread that published the event.
+A message that is sent while the same thread delivers another message is queued until that delivery
+ends. So a long chain of channels needs no deep stack, and every channel sees causes before effects.
+Consumers of the other channel are served in the thread that published the event.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ensue.channel.links.messages import Advert, Carried
 from ensue.errors import UsageError
 
 
-class Crossing(threading.local):
+class UndeliveredMessages(threading.local):
     """The messages that a thread still has to deliver."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Crossing(threading.local):
         self.waiting: deque[tuple[InProcessLink, Carried | Advert]] = deque()
 
 
-_crossing = Crossing()
+_undelivered = UndeliveredMessages()
 
 
 class InProcessLink:
@@ -39,30 +39,30 @@ class InProcessLink:
         self._there = there
 
     def send(self, message: Carried) -> Sequence[Blocked]:
-        self._cross(message)
+        self._deliver_in_order(message)
         return ()
 
     def advertise(self, advert: Advert) -> None:
-        self._cross(advert)
+        self._deliver_in_order(advert)
 
-    def _cross(self, message: Carried | Advert) -> None:
-        _crossing.waiting.append((self, message))
-        if _crossing.is_busy:
+    def _deliver_in_order(self, message: Carried | Advert) -> None:
+        _undelivered.waiting.append((self, message))
+        if _undelivered.is_busy:
             return
-        _crossing.is_busy = True
+        _undelivered.is_busy = True
         failure: BaseException | None = None
-        while _crossing.waiting:
-            link, next_message = _crossing.waiting.popleft()
+        while _undelivered.waiting:
+            link, next_message = _undelivered.waiting.popleft()
             try:
                 link.deliver(next_message)
             except BaseException as error:
-                # A consumer exits or the thread is interrupted: other channels are served first.
+                # `SystemExit` or an interrupt: raised after all other channels have been served.
                 failure = failure or error
-        _crossing.is_busy = False
+        _undelivered.is_busy = False
         if failure is not None:
             raise failure
 
-    def set_off(self) -> None:
+    def transmit(self) -> None:
         """Nothing is left to do: a message is delivered when it is sent."""
 
     def deliver(self, message: Carried | Advert) -> None:

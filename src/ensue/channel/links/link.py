@@ -1,8 +1,8 @@
 """Protocols between a channel, its federation and its links: what each needs of the others.
 
-A federation routes events and interests over `ChannelLink`s; a link asks its `Router` whom it may
-speak to and hands over what has arrived. Nothing is implemented here, so that none of them imports
-another.
+A federation routes events and wants over `ChannelLink`s; a link asks its `Router` which neighbours
+it may accept, and hands received messages to it. The implementations import these protocols and not
+each other.
 """
 
 from __future__ import annotations
@@ -26,31 +26,34 @@ class ChannelLink(Protocol):
     """One end of a link to a neighbour."""
 
     def send(self, message: Carried) -> Sequence[Blocked]:
-        """Give an event its position on the link. Returns it if it has to wait for room."""
+        """Give an event its position on the link. Returns the event if it has to wait for room."""
 
     def advertise(self, advert: Advert) -> None:
         """Tell the neighbour of routes."""
 
-    def set_off(self) -> None:
-        """Encode and transmit what has a position; done after local consumers were served."""
+    def transmit(self) -> None:
+        """Encode and transmit all events that have a position on the link.
+
+        Called after local consumers have been served.
+        """
 
     @property
     def in_transit(self) -> int:
-        """How many destinations the events that are not acknowledged yet are for."""
+        """Destinations of all events that are not acknowledged yet, summed over the events."""
 
     def close(self, seconds: float) -> bool:
-        """Leave for good. Returns whether everything was sent before, within some seconds."""
+        """Send everything, for at most some seconds, and end. Returns whether all was sent."""
 
 
 class PendingNews(Protocol):
-    """News that a neighbour has yet to be told, in their newest form."""
+    """News that has not been sent to a neighbour yet; newer news replaces older news."""
 
     def __bool__(self) -> bool: ...
 
     def add(self, news: Any) -> None: ...
 
     def take(self) -> Sequence[News]:
-        """What to send now, each of a bounded size."""
+        """The news to send now, in messages of a bounded size."""
 
 
 class Router(Protocol):
@@ -59,10 +62,10 @@ class Router(Protocol):
     id: str
 
     def pending_news(self) -> PendingNews:
-        """A record of the news that a connection has been sent, empty for a new connection."""
+        """An empty collection of news to send, for a new connection."""
 
     def admit(self, neighbour: str, link: ChannelLink | None) -> None:
-        """Raise `LinkFaultError` to refuse a neighbour, over a link or by a new one."""
+        """Raise `LinkFaultError` to refuse a neighbour on a link; None stands for a new link."""
 
     @property
     def neighbours(self) -> tuple[str, ...]: ...
@@ -70,23 +73,23 @@ class Router(Protocol):
     def links_to(self, neighbour: str) -> tuple[ChannelLink, ...]: ...
 
     def add_link(self, neighbour: str, link: ChannelLink) -> None:
-        """A link is up, and may bring adverts from now on."""
+        """Add a link that is up and may bring adverts from now on."""
 
     def introduce(self, link: ChannelLink) -> None:
-        """Tell the neighbour at the other end of a link all routes."""
+        """Tell all routes to the neighbour at the other end of a link."""
 
     def remove_link(self, neighbour: str, link: ChannelLink) -> None: ...
 
     def receive(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
-        """Take an event in and forward it. Returns what the bringer has to wait for."""
+        """Accept and forward an event. Returns what the sending link has to wait for."""
 
     def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
-        """Take news in. Returns what the bringer has to wait for."""
+        """Accept news of a neighbour. Returns what the sending link has to wait for."""
 
     def forward(self, message: Carried) -> Sequence[Blocked]: ...
 
     def reroute(self, message: Carried, in_doubt: bool) -> Sequence[Blocked]:
-        """Send a message another way that its link has kept until it ended."""
+        """Send a message that an ended link still kept over another link."""
 
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...
 
@@ -94,13 +97,13 @@ class Router(Protocol):
         """Count an event that will not reach its destinations."""
 
     def note_repeated(self, count: int) -> None:
-        """Count destinations of events that are sent again and may have arrived."""
+        """Count destinations of events that are sent again although they may have arrived."""
 
     def note_fault(self, fault: LinkFault) -> None:
         """Count why a connection or a session was ended."""
 
 
-class Host(Protocol):
+class FederationHost(Protocol):
     """What a federation needs of its own channel."""
 
     name: str
@@ -114,7 +117,7 @@ class Host(Protocol):
         """The wants of this channel's consumers."""
 
     def demand_changed(self) -> None:
-        """Other channels may want something else now."""
+        """Tell suppliers that the wants of other channels may have changed."""
 
     def spread_here(self, event: Event) -> Sequence[Blocked]:
         """Offer an event to this channel's consumers. Returns the offers that wait for room."""

@@ -1,11 +1,11 @@
-"""What linked channels tell each other: routes with wants, and events on their way.
+"""The messages of linked channels: routes with wants, and events in transit.
 
-Links between brokers (`ensue.brokers.network`) carry events alike, and statements instead of
-routes.
+Links between brokers (`ensue.brokers.network`) carry the same messages for events, and statements
+in place of routes.
 
-These are values, the same over every kind of link, with bounds that are checked when they are
-decoded. A want travels in a plain form: a type's name stands for itself only, since the other
-channel may not know its subtypes, and a predicate is text.
+Messages are plain values, equal for every kind of link. Their bounds are checked when they are
+decoded. A want travels as a `RemoteWant`: its type stands for that type alone, since the other
+channel may not know the subtypes, and its predicate is text.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from ensue.events.types import TypeSystem
 
 PREDICATES_A_KIND = 32
-"""A channel that wants one kind of event by more predicates than this wants all of that kind."""
+"""The most predicates for one type and source; with more, all events of that kind are asked for."""
 LONGEST_NAME = 512
 LONGEST_PREDICATE = 4_096
-LONGEST_REMEMBERED = 1_024
+LONGEST_CACHED = 1_024
 PREDICATES_A_ROUTE = 16 * 1024
 PREDICATES_AN_ADVERT = 64 * 1024
-"""Characters of predicates that are read: reading holds up the thread of all links. A want beyond
-is taken without its predicate, so that the channel is sent more than it wants."""
+"""The most characters of predicates that are parsed, since parsing delays the thread of all links.
+Wants beyond that lose their predicates, so that the channel is sent more events than it wants."""
 LONGEST_PATH = 64
-"""The most channels that an event may pass on its way; a longer route is none."""
+"""The most channels that an event may pass; longer routes are not used."""
 WANTS_A_CHANNEL = 4_096
 CHANNELS = 1_024
-"""The most channels that a channel knows of at a time, itself included."""
+"""The most channels that a channel knows at a time, itself included."""
 
 LONGEST_FILTER = 16_384
 SPOKEN_A_STATEMENT = 128
-"""The most filters in one statement: with the longest ones, in letters of four bytes, it takes half
-of the largest frame."""
+"""The most filters in one statement. If all have the longest text, in characters of four bytes, the
+statement takes half of the largest frame."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_NAME)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
-    """A want of a consumer in the form that goes over a link."""
+    """A want of a consumer as it travels over a link; None stands for any."""
 
     type: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] | None
     source: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] | None
@@ -56,10 +56,10 @@ class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Route(msgspec.Struct, frozen=True, array_like=True):
-    """How the sender reaches a channel, and what that channel wants, as of the sender's version.
+    """The path from the sender to a channel, and the wants of that channel.
 
-    The path begins with the sender and ends with the channel. An empty path says that there is no
-    way to the channel any more.
+    `version` is the sender's counter of changes. The path begins with the sender and ends with the
+    channel. An empty path withdraws the route.
     """
 
     channel: Name
@@ -69,7 +69,7 @@ class Route(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
-    """Routes of the sender: the changed ones, or all of them if it is complete."""
+    """Routes of the sender: all of them if the advert is complete, else those that have changed."""
 
     version: Count
     is_complete: bool
@@ -77,17 +77,17 @@ class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
 
 
 class Spoken(msgspec.Struct, frozen=True, array_like=True):
-    """A subscription or an advertisement by its text, or a broker by its id."""
+    """One item of a statement: the filter of a subscription or advertisement, or a broker's id."""
 
     topic: Literal["subscription", "advertisement", "broker"]
     text: Annotated[str, msgspec.Meta(max_length=LONGEST_FILTER)]
 
 
 class FilterStatement(msgspec.Struct, frozen=True, tag="statement", array_like=True):
-    """The filters that a broker sends over a link: the changes or, where complete, all of them.
+    """Filters that a broker sends over a link: all of them if it is complete, else the changes.
 
-    All filters may take several statements, of which each but the last `goes_on`. `advertised` says
-    whether the broker uses advertisements.
+    A complete set of filters may need several statements; `goes_on` is true for all but the last.
+    `advertised` says whether the broker uses advertisements.
     """
 
     advertised: bool
@@ -98,14 +98,14 @@ class FilterStatement(msgspec.Struct, frozen=True, tag="statement", array_like=T
 
 
 News = Advert | FilterStatement
-"""What is told at once when a connection stands, and from then on whenever it changes."""
+"""Messages about wants: sent in full when a connection begins, and then with every change."""
 
 
 class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
-    """An event on its way: by which channel it was published, and which it has yet to reach.
+    """An event in transit: the channel that published it, and the channels it has yet to reach.
 
-    `identity` is a random number that tells events of all channels apart. `in_doubt` says that a
-    link has sent the event before and ended without an acknowledgement: it may have arrived.
+    `identity` is a random number that distinguishes the events of all channels. `in_doubt` is true
+    if a link has sent the event and then ended without an acknowledgement: it may have arrived.
     """
 
     origin: Name
@@ -116,7 +116,7 @@ class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
     in_doubt: bool = False
 
     def onwards(self, destinations: tuple[str, ...], in_doubt: bool = False) -> Carried:
-        """The message for some of its destinations, one hop further."""
+        """The same event for some of the destinations, one hop further."""
         return Carried(
             self.origin,
             self.identity,
@@ -128,7 +128,7 @@ class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
 
 
 def compacted(wanted: Iterable[EventWant], types: TypeSystem) -> tuple[RemoteWant, ...]:
-    """The wants of a channel's consumers as they travel, each once and in a bounded number."""
+    """The wants of a channel's consumers as `RemoteWant`s, without repetitions and bounded."""
     by_kind: dict[tuple[str | None, str | None], set[Expression | None]] = {}
     for each in wanted:
         kinds = (None,) if each.type is None else (each.type, *types.subtypes(each.type))
@@ -146,8 +146,10 @@ def compacted(wanted: Iterable[EventWant], types: TypeSystem) -> tuple[RemoteWan
 
 
 def _within_bounds(type_: str | None, source: str | None, text: str | None) -> RemoteWant:
-    """A want whose names and predicate may travel: one that is too long is left out, so that the
-    channel is sent more than it wants, and filters itself."""
+    """A want without the names and the predicate that are too long for a message.
+
+    The channel is then sent more events than it wants, and filters them itself.
+    """
     return RemoteWant(
         None if type_ is not None and len(type_) > LONGEST_NAME else type_,
         None if source is not None and len(source) > LONGEST_NAME else source,
@@ -156,11 +158,11 @@ def _within_bounds(type_: str | None, source: str | None, text: str | None) -> R
 
 
 def as_want(each: RemoteWant) -> EventWant:
-    """A want for a look-up. Raises `LibraryError` if its predicate cannot be read."""
+    """The want of a look-up. Raises `LibraryError` if its predicate cannot be parsed."""
     if each.where is None:
         return EventWant(each.type, each.source)
-    # A tree takes fifty times as much as its text: long ones are not remembered.
-    parse = _parsed if len(each.where) <= LONGEST_REMEMBERED else _parse
+    # A syntax tree takes fifty times the memory of its text, so long predicates are not cached.
+    parse = _parsed if len(each.where) <= LONGEST_CACHED else _parse
     return EventWant(each.type, each.source, parse(each.where))
 
 
@@ -173,8 +175,8 @@ def _parse(text: str) -> Expression:
 _parsed = lru_cache(maxsize=1_024)(_parse)
 
 
-def within_reading(advert: Advert) -> Advert:
-    """An advert of a neighbour with no more predicates than may be read at once."""
+def within_parsing_bounds(advert: Advert) -> Advert:
+    """An advert of a neighbour, without the predicates that exceed the bounds of parsing."""
     if sum(_characters(route) for route in advert.routes) <= PREDICATES_A_ROUTE:
         return advert
     routes: list[Route] = []

@@ -1,18 +1,19 @@
-"""Which link leads to which channel: routes by path, each learned from a neighbour.
+"""The routing table of a channel: which link leads to which other channel.
 
 In come adverts of neighbours and changes of links; out come the routes that have changed, which
-this channel tells its neighbours as its own. A route holds its whole path, so that one that leads
-through this channel is recognised and no loop is ever chosen (a path-vector protocol, as RFC 4271
-has it). A neighbour is believed only about ways through itself: a channel that is linked directly
-is reached directly, whatever others say, and a lie affects only events sent to the liar.
+this channel advertises to its neighbours as its own. The protocol is a path-vector protocol (as in
+RFC 4271): a route contains its whole path, so a route through this channel is recognised and no
+loop is ever chosen. A neighbour is trusted only about routes through itself. A directly linked
+channel is reached over its own link, whatever others advertise, and a false advert affects only
+events that are sent to the neighbour that made it.
 
-Of several ways the shortest is taken and, among these, the one over the neighbour whose id sorts
-first. All channels choose so; hence the ways from one channel to all others form a tree, and an
-event crosses each link once at the most. Nothing here is locked, and nothing is sent.
+The shortest route is chosen and, of equally short routes, the one over the neighbour whose id sorts
+first. All channels choose in this way, so the routes from one channel to all others form a tree,
+and an event crosses each link at most once. Nothing here is locked, and nothing is sent.
 
-What is known is bounded in number and in bytes, since neighbours can make channels up. Beyond the
-bounds, the neighbour that has told of the most channels gives way to the others, and a channel
-whose wants find no room is taken to want everything, and filters itself.
+The table is bounded in number and in bytes, since a neighbour can invent channels. Beyond the
+bounds, the neighbour that advertises the most channels loses one of them. A channel whose wants do
+not fit is advertised as wanting every event, and filters the events itself.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from ensue.channel.links.messages import (
 )
 
 WITHDRAWN_KEPT = 1_024
-"""How many withdrawn routes are remembered, so that an older advert cannot bring them back."""
+"""How many withdrawn routes are kept, so that an older advert cannot restore them."""
 
 MOST_BYTES = 4 * 1024 * 1024
-"""What all routes may take that are told, so that one frame holds them all."""
+"""The largest size of all advertised routes together, so that one frame holds them."""
 MOST_LEARNED_BYTES = 2 * MOST_BYTES
-"""What the routes may take that one neighbour tells; while they change, old and new ones add up."""
+"""The largest size of the routes of one neighbour; during a change old and new routes add up."""
 
 LinkLike = TypeVar("LinkLike")
 Wants = tuple[RemoteWant, ...]
@@ -44,7 +45,7 @@ EVERYTHING: Wants = (RemoteWant(None, None, None),)
 
 
 class Best(NamedTuple):
-    """The chosen way to a channel: the neighbour to send to, the path from there, its wants."""
+    """The chosen route to a channel: the next neighbour, the path from there, the wants."""
 
     neighbour: str
     path: tuple[str, ...]
@@ -52,7 +53,7 @@ class Best(NamedTuple):
 
 
 class Routes(Generic[LinkLike]):
-    """The routes of the channel `own`. Every method returns the routes that have changed."""
+    """The routes of the channel `own`. Methods that change routes return the changed ones."""
 
     def __init__(self, own: str) -> None:
         self._own = own
@@ -70,7 +71,7 @@ class Routes(Generic[LinkLike]):
         return tuple(self._links)
 
     def links_to(self, neighbour: str) -> tuple[LinkLike, ...]:
-        """The links to a neighbour: the first is in use, the others stand by."""
+        """The links to a neighbour: first the one in use, then those on standby."""
         return tuple(self._links.get(neighbour, ()))
 
     def all_links(self) -> list[LinkLike]:
@@ -82,22 +83,22 @@ class Routes(Generic[LinkLike]):
         return None if best is None else self._links[best.neighbour][0]
 
     def complete(self) -> Advert:
-        """All that this channel tells of its routes."""
+        """The complete advert of this channel."""
         routes = tuple(each for each in self._told.values() if each.path)
         return Advert(self._version, True, routes)
 
     def set_wants(self, wants: Wants) -> list[Route]:
-        """Change what this channel itself wants."""
+        """Replace the wants of this channel itself."""
         told = self._told.get(self._own)
         if told is not None and told.wants == wants:
             return []
         return [self._tell(self._own, (self._own,), wants)]
 
     def add_link(self, neighbour: str, link: LinkLike) -> None:
-        """A link is up. Its routes follow by adverts.
+        """Add a link that is up. Adverts bring its routes.
 
-        Of several links to a neighbour the oldest stays in use: nothing on its way is overtaken,
-        and a second caller of that name takes nothing over.
+        Of several links to a neighbour the oldest stays in use. So no event in transit is
+        overtaken, and a second caller with that name cannot take over the traffic.
         """
         links = self._links.setdefault(neighbour, [])
         if link not in links:
@@ -105,7 +106,7 @@ class Routes(Generic[LinkLike]):
             self._learned[link] = {}
 
     def remove_link(self, neighbour: str, link: LinkLike) -> list[Route]:
-        """A link is down, and with it everything that was learned over it."""
+        """Remove a link that is down, with all routes that were learned over it."""
         links = self._links.get(neighbour, [])
         if link not in links:
             return []
@@ -114,14 +115,14 @@ class Routes(Generic[LinkLike]):
             del self._links[neighbour]
         learned = self._learned.pop(link)
         del self._learned_bytes[link]
-        standing_by = self._learned[links[0]] if links else {}
-        return self._choose({*learned, *standing_by})
+        on_standby = self._learned[links[0]] if links else {}
+        return self._choose({*learned, *on_standby})
 
     def learn(self, neighbour: str, link: LinkLike, advert: Advert) -> list[Route]:
-        """Take over what a neighbour says. Raises `LinkFaultError` for routes that cannot be."""
+        """Learn the routes of an advert. Raises `LinkFaultError` for impossible routes."""
         learned = self._learned.get(link)
         if learned is None:
-            # The link was taken away while the advert was on its way.
+            # The link was removed while the advert was in transit.
             return []
         for route in advert.routes:
             _check(route, neighbour)
@@ -136,7 +137,7 @@ class Routes(Generic[LinkLike]):
         for route in advert.routes:
             known = learned.get(route.channel)
             if known is None or known.version < route.version:
-                # Put last, so that those withdrawn longest ago are forgotten first.
+                # Moved to the end, so that the routes withdrawn longest ago are deleted first.
                 learned.pop(route.channel, None)
                 learned[route.channel] = route
                 self._learned_bytes[link] += _size(route) - (_size(known) if known else 0)
@@ -149,7 +150,7 @@ class Routes(Generic[LinkLike]):
         return self._choose(changed)
 
     def _choose(self, channels: Iterable[str]) -> list[Route]:
-        """Choose the best route to some channels anew."""
+        """Recompute the best routes to some channels."""
         changed = []
         for channel in sorted(channels):
             if channel == self._own:
@@ -161,7 +162,7 @@ class Routes(Generic[LinkLike]):
                 changed.append(self._give_up(channel))
                 continue
             if channel not in self.best and len(self.best) >= CHANNELS - 1:
-                # So that all routes fit into one advert.
+                # All routes have to fit into one advert.
                 given_up = self._make_room(best)
                 if given_up is None:
                     continue
@@ -174,9 +175,10 @@ class Routes(Generic[LinkLike]):
         return changed
 
     def _make_room(self, wanted: Best) -> Route | None:
-        """Give up a channel of the neighbour that tells of the most; None if none tells of more.
+        """Give up a channel of the neighbour that advertises the most channels.
 
-        A channel that is linked directly has room in any case.
+        None if no neighbour advertises more than the neighbour of the wanted route. A directly
+        linked channel always gets room.
         """
         counts = Counter(each.neighbour for each in self.best.values())
         most = max(counts, key=lambda each: (counts[each], each))
@@ -217,7 +219,7 @@ class Routes(Generic[LinkLike]):
 
 
 class PendingRoutes:
-    """Routes that a neighbour has yet to be told, each in its newest version."""
+    """Routes that have not been advertised to a neighbour yet, each in its newest version."""
 
     def __init__(self) -> None:
         self._routes: dict[str, Route] = {}
@@ -239,7 +241,7 @@ class PendingRoutes:
         routes, self._routes = list(self._routes.values()), {}
         version, self._complete_version = self._complete_version, None
         if version is not None:
-            # What is withdrawn need not be said: it is not among all that there is.
+            # A complete advert withdraws every route that it does not contain.
             return [Advert(version, True, tuple(each for each in routes if each.path))]
         return [
             Advert(0, False, tuple(routes[start : start + CHANNELS]))
@@ -254,7 +256,7 @@ def _check(route: Route, neighbour: str) -> None:
 
 
 def _size(route: Route) -> int:
-    """The bytes of a route in an advert, at most."""
+    """An upper bound of the bytes of a route in an advert."""
     texts = [route.channel, *route.path]
     for each in route.wants:
         texts += (each.type or "", each.source or "", each.where or "")
@@ -262,7 +264,7 @@ def _size(route: Route) -> int:
 
 
 def _forget_withdrawn(routes: dict[str, Route]) -> list[Route]:
-    """Forget withdrawn routes beyond a number. Returns them."""
+    """Delete the oldest withdrawn routes beyond the limit. Returns them."""
     if len(routes) <= WITHDRAWN_KEPT:
         return []
     withdrawn = [each.channel for each in routes.values() if not each.path]

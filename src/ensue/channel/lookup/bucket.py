@@ -1,9 +1,9 @@
-"""The wants for events of one type and source: targets without a predicate, and predicates.
+"""The wants for events of one type and source: targets without a predicate, and by predicate.
 
-A predicate that several targets share is asked once. From two predicates on they are in the index
-that subscriptions have too (`ensue.lang.matching`), so that an event visits only predicates that it
-may satisfy. A single one is evaluated: the index brings compiled loops with it, which take a second
-to load, and gains microseconds where there is next to nothing to look up.
+A predicate that several targets share is evaluated once. Two or more predicates are put into the
+index that subscriptions use as well (`ensue.lang.matching`), so that an event visits only the
+predicates that it may satisfy. A single predicate is evaluated directly: the compiled loops of the
+index take a second to load, and would save only microseconds.
 """
 
 from __future__ import annotations
@@ -21,39 +21,40 @@ from ensue.lang.expressions.scopes import EventScope
 if TYPE_CHECKING:
     from ensue.lang.matching.index import PredicateIndex
 
-FEW = 2
+INDEXED_FROM = 2
+"""The number of predicates from which on the index is used."""
 
 
 class Bucket(Generic[Target]):
-    """Changes and questions come from any thread."""
+    """Targets by predicate. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self.always: dict[Target, None] = {}
         self._lock = threading.Lock()
-        self._asked: dict[Expression, dict[Target, None]] = {}
+        self._by_predicate: dict[Expression, dict[Target, None]] = {}
         self._numbers: dict[Expression, int] = {}
         self._by_number: dict[int, dict[Target, None]] = {}
         self._next_number = 0
         self._index: PredicateIndex | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.always or self._asked)
+        return bool(self.always or self._by_predicate)
 
     @property
     def has_predicates(self) -> bool:
-        return bool(self._asked)
+        return bool(self._by_predicate)
 
     def add(self, target: Target, predicate: Expression | None) -> None:
         with self._lock:
             if predicate is None:
                 self.always[target] = None
-            elif predicate in self._asked:
-                self._asked[predicate][target] = None
+            elif predicate in self._by_predicate:
+                self._by_predicate[predicate][target] = None
             else:
-                self._asked[predicate] = {target: None}
+                self._by_predicate[predicate] = {target: None}
                 if self._index is not None:
                     self._enter(self._index, predicate)
-                elif len(self._asked) >= FEW:
+                elif len(self._by_predicate) >= INDEXED_FROM:
                     self._build()
 
     def remove(self, target: Target, predicate: Expression | None) -> None:
@@ -61,9 +62,9 @@ class Bucket(Generic[Target]):
             if predicate is None:
                 self.always.pop(target, None)
                 return
-            targets = self._asked.get(predicate, {})
+            targets = self._by_predicate.get(predicate, {})
             targets.pop(target, None)
-            if not targets and self._asked.pop(predicate, None) is not None:
+            if not targets and self._by_predicate.pop(predicate, None) is not None:
                 number = self._numbers.pop(predicate, None)
                 if number is not None and self._index is not None:
                     self._index.remove(number)
@@ -76,21 +77,22 @@ class Bucket(Generic[Target]):
                 found = [self._by_number[each] for each in self._index.match(event)]
             else:
                 scope = EventScope(event)
-                found = [targets for each, targets in self._asked.items() if holds(each, scope)]
+                by_predicate = self._by_predicate.items()
+                found = [targets for each, targets in by_predicate if holds(each, scope)]
             return [target for targets in found for target in targets]
 
     def _build(self) -> None:
         from ensue.lang.matching.index import PredicateIndex
 
         index = PredicateIndex()
-        for predicate in self._asked:
+        for predicate in self._by_predicate:
             self._enter(index, predicate)
-        # The compiled loops are loaded now, and not with the first event.
+        # Load the compiled loops now, so that the first event does not wait for them.
         index.match(Event("", "", "", 0))
         self._index = index
 
     def _enter(self, index: PredicateIndex, predicate: Expression) -> None:
         number = self._numbers[predicate] = self._next_number
         self._next_number += 1
-        self._by_number[number] = self._asked[predicate]
+        self._by_number[number] = self._by_predicate[predicate]
         index.add(number, predicate)

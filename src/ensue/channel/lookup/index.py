@@ -1,9 +1,10 @@
 """The look-up of a channel with filtering: wants in buckets, and a plan for each kind of event.
 
 Every want of every target is in a bucket by type and source (`bucket`), where predicates are
-indexed. The first event of a type and source puts the buckets of the type and its supertypes into a
-plan; later events of that kind cost one dictionary access. In a plan, targets without a predicate
-are a finished tuple. A change of wants discards the plans and changes the buckets in place.
+indexed. For the first event of a type and source, the buckets of the type and its supertypes are
+collected in a plan; later events of that kind cost one dictionary access. A plan has the targets
+without a predicate as a finished tuple. A change of wants discards the plans and changes the
+buckets in place.
 
 Python tests are not called here: they may be slow, and run in their consumer's turn.
 """
@@ -48,9 +49,9 @@ class TargetIndex(Generic[Target]):
                     self._buckets[kind] = Bucket()
                     self._sources_of[each.type] = self._sources_of.get(each.type, 0) + 1
                 self._buckets[kind].add(target, each.where)
-            # Old wants go once plans with the new ones are asked for: so an event that is wanted
-            # before and after finds the target. A thread that has asked an old plan meanwhile asks
-            # again.
+            # The new wants are added before the old ones are removed, so that an event that is
+            # wanted before and after always finds the target. A thread that used an old plan
+            # meanwhile sees that the plans have changed, and looks the event up again.
             self._clear_plans()
             kept = {(each.type, each.source, each.where) for each in given}
             self._drop(target, before, kept)
@@ -62,7 +63,7 @@ class TargetIndex(Generic[Target]):
             self._clear_plans()
 
     def _clear_plans(self) -> None:
-        # New dictionaries: a plan computed meanwhile from old wants must not enter the new ones.
+        # New dictionaries, so that a plan computed from old wants cannot enter the new ones.
         self._plans: dict[tuple[str, str], TargetPlan[Target]] = {}
         self.ready: dict[str, dict[str, Sequence[Target] | None]] = {}
 
@@ -83,7 +84,7 @@ class TargetIndex(Generic[Target]):
             plan = plans.get((event.type, event.source))
             if plan is None:
                 plan = self._plan(event.type, event.source)
-            if not plan.asked:
+            if not plan.with_predicates:
                 return plan.always
             found = plan.find(event)
             if plans is self._plans:
@@ -113,22 +114,22 @@ class TargetIndex(Generic[Target]):
                 self._clear_plans()
             self._plans[(type_, source)] = plan
             by_source = self.ready.setdefault(type_, {})
-            by_source[source] = None if plan.asked else plan.always
+            by_source[source] = None if plan.with_predicates else plan.always
             return plan
 
 
 class TargetPlan(Generic[Target]):
-    """The targets of events of one type and source: some always, others by a predicate."""
+    """The targets of events of one type and source: without a predicate, and by predicate."""
 
     def __init__(self, buckets: Sequence[Bucket[Target]]) -> None:
         always = {target: None for bucket in buckets for target in tuple(bucket.always)}
         self.always = tuple(sorted(always, key=_rank))
-        self.asked = tuple(bucket for bucket in buckets if bucket.has_predicates)
+        self.with_predicates = tuple(bucket for bucket in buckets if bucket.has_predicates)
         self._always = always
 
     def find(self, event: Event) -> Sequence[Target]:
         hits: set[Target] = set()
-        for bucket in self.asked:
+        for bucket in self.with_predicates:
             hits.update(bucket.matching(event))
         hits.difference_update(self._always)
         return sorted((*self.always, *hits), key=_rank) if hits else self.always

@@ -1,7 +1,7 @@
-"""Which events may matter to a consumer: the plain wants that look-up structures are built from.
+"""The plain wants behind groups and correlations, from which look-ups are built.
 
-A group needs what its parts need; a correlation needs what its ports read. `ensue.library` is
-imported only where a correlation is wanted.
+A group needs the events of its parts; a correlation needs the events that its ports read.
+`ensue.library` is imported only if a correlation is wanted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def interests(wants: Wants) -> Iterator[EventWant]:
 
 
 def selected_library(wanted: Correlated) -> Library:
-    """A library of the one correlation that was named, or the whole library."""
+    """The library with only the named correlation, or the whole library without a name."""
     if wanted.name is None:
         return wanted.library
     from ensue.lang.checked import CheckedLibrary

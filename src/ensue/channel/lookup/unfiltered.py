@@ -1,6 +1,7 @@
 """The look-up of a channel without filtering: every target gets every event.
 
-It replaces `index`, so that a plain multiplexer loads neither predicates nor plans.
+It is used in place of `index`, so that a plain multiplexer loads neither predicates nor plans. The
+channel refuses wants other than for every event before they come here.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Generic
 
 from ensue.channel.lookup.lookup import Target
 from ensue.channel.lookup.wants import EventWant
-from ensue.errors import UsageError
 from ensue.events.event import Event
 
 SOURCES_KEPT = 100_000
@@ -19,17 +19,12 @@ SOURCES_KEPT = 100_000
 
 
 class Unfiltered(Generic[Target]):
-    """A `Lookup` whose targets all want everything."""
+    """A `Lookup` whose targets want every event."""
 
     def __init__(self) -> None:
         self._replace(())
 
-    def put(self, target: Target, wants: Iterable[EventWant]) -> None:
-        if tuple(wants) != (EventWant(),):
-            raise UsageError(
-                "this channel was built without filtering, so a consumer gets every event:"
-                " leave out what it wants, or build the channel with filtering"
-            )
+    def put(self, target: Target, wants: Iterable[EventWant]) -> None:  # noqa: ARG002
         targets = [each for each in self._targets if each is not target]
         insort(targets, target, key=lambda each: each.rank)
         self._replace(tuple(targets))

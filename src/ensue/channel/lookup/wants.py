@@ -1,7 +1,7 @@
 """What a consumer wants, as plain values: events by type and predicate, groups, correlations.
 
 `want`, `any_of`, `all_of`, `correlated` and `nothing` create them. A channel turns them into
-look-up structures (`index`) and, where one event alone cannot decide, into a step
+entries of its look-up (`index`) and, if one event alone cannot decide, into a step
 (`delivery.conditions`, `delivery.correlation`). Nothing is matched here.
 """
 
@@ -99,10 +99,11 @@ def correlated(
     lateness: DurationLike = "0 s",
     max_jump: DurationLike = "1 d",
 ) -> Correlated:
-    """What a correlation pushes or, without a name, all of a library.
+    """The outputs of one correlation of a library or, without a name, of all of them.
 
-    An event may come later than those after it by `lateness`, and lie ahead of those before it and
-    of the channel's clock by `max_jump` (or `none`); else it is dropped, and counted.
+    An event is dropped and counted if it comes more than `lateness` after an event with a later
+    time, or if its time lies more than `max_jump` ahead of the events before it and of the
+    channel's clock (`max_jump="none"` allows any time).
     """
     if name is not None and name not in library.correlations.names:
         known = ", ".join(f"`{each}`" for each in library.correlations.names)
@@ -116,8 +117,8 @@ def as_wants(given: Wants | str | None) -> Wants:
         return EventWant(given)
     if not isinstance(given, Wants):
         raise UsageError(
-            "a consumer wants a type by its name, or what `want`, `any_of`, `all_of` or"
-            f" `correlated` make; given is `{given!r}`"
+            "what a consumer wants is the name of a type, or a value of `want`, `any_of`, `all_of`,"
+            f" `correlated` or `nothing`; given is `{given!r}`"
         )
     return given
 

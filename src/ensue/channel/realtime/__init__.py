@@ -1,1 +1,1 @@
-"""What `real_time=True` asks of the operating system and of the interpreter."""
+"""Settings of the operating system and of the interpreter for `real_time=True`."""

@@ -1,7 +1,7 @@
 """Priorities of a real-time channel's threads in the operating system.
 
-Python runs one thread at a time and switches between threads evenly, whatever their importance. A
-consumer that computes would share the interpreter with a more urgent one. Therefore:
+Python runs one thread at a time and switches between threads evenly, whatever their urgency. So a
+consumer that computes would share the interpreter with a more urgent consumer. Therefore:
 
 - threads of a pool, of the clock and of the links join the system's real-time class. A pool thread
   has the priority of the consumer whose turn it runs; an idle one is ready at the highest priority.
@@ -10,7 +10,7 @@ consumer that computes would share the interpreter with a more urgent one. There
   must not be in the class;
 - these threads stay on one processor, since only there does the system's order decide which thread
   may ask for the interpreter: a more urgent turn then interrupts a less urgent one;
-- a supplier's thread joins for as long as it says, by `channel.in_real_time`.
+- a supplier's thread joins for the duration of a `with channel.in_real_time(...)` block.
 
 The system has to allow it (on Linux, CAP_SYS_NICE or a limit for `rtprio`); otherwise priorities
 are left as they are. Settings of the whole process are in `process`.
@@ -48,7 +48,7 @@ class RealTimeThreads:
         PROCESS.end()
 
     def idle(self) -> None:
-        """The calling thread is idle: collect garbage if a collection is due."""
+        """Run a garbage collection that is due, since the calling thread is idle."""
         PROCESS.idle()
 
     def join(self) -> None:

@@ -1,7 +1,7 @@
 """A queue of callouts: a binary heap in which every callout knows its position.
 
-Scheduling, cancelling and taking the first cost O(log n) in the worst case: a cancelled callout is
-removed at once, and leaves no entry to skip later. Callouts due at the same instant run by
+Scheduling, cancelling and removing the first cost O(log n) in the worst case: a cancelled callout
+is removed at once and leaves no entry to skip later. Callouts due at the same instant run by
 priority, then in the order of scheduling. `clock` decides when they run.
 """
 
@@ -12,7 +12,10 @@ from collections.abc import Callable
 
 
 class Callout:
-    """A function to call at an instant. `index` is its index in the heap, -1 if it is in none."""
+    """A function to call at its due time, the first part of `order`.
+
+    `index` is its index in the heap, -1 if it is not in the heap.
+    """
 
     __slots__ = ("action", "index", "order")
 
@@ -20,10 +23,6 @@ class Callout:
         self.order = order
         self.action = action
         self.index = -1
-
-    @property
-    def due(self) -> int:
-        return self.order[0]
 
 
 class CalloutQueue:

@@ -1,9 +1,9 @@
 """The time of a channel, and the execution of callouts when their time comes.
 
-A channel asks its clock for `now()`, in microseconds since 1970, and registers its queues of
-callouts. On a `WallClock` a thread waits for the next callout; a `VirtualClock` stands still until
-it is moved, and runs what falls due on the way in order, so that a test or a replay does not have
-to wait. What a callout does is not known here.
+A channel reads the time by `now()`, in microseconds since 1970, and registers its queues of
+callouts with the clock. On a `WallClock` a thread waits for the next callout. A `VirtualClock`
+stands still until it is moved, and then runs the callouts that fall due in order, so that a test or
+a replay does not have to wait. The clock knows nothing about what a callout does.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ class WallClock:
                     continue
                 queues = list(self._queues)
             for queue in queues:
-                # `SystemExit` and the like were counted as a consumer's failure, and must not end
-                # the thread of the clock.
+                # `SystemExit` and the like have been counted as a consumer's failure, and must not
+                # end the thread of the clock.
                 with suppress(BaseException):
                     queue.run_due(self.now())
 

@@ -1,4 +1,4 @@
-"""Events that the clock makes: timeouts for consumers, and ticks for the steps before them."""
+"""Events of the clock: timeouts for consumers, and ticks for their steps."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Timeouts of consumers: at an interval, or after a period without a notification.
 
-Each is one callout in the channel's heap. The firings of an interval are whole periods after its
-start, however late an earlier one ran. A watchdog is due one period after the consumer was last
-notified; it checks this when it is due instead of being moved with every event, so that events pay
-nothing for it. A firing is an event of type `TIMEOUT`, queued and dispatched like any other. The
-alarms of steps with timers use the same heap.
+Each timeout is one callout in the channel's heap. An interval fires whole periods after its start,
+however late an earlier firing ran. A watchdog is due one period after the consumer was last
+notified. It checks this when it is due instead of being rescheduled with every event, so that
+events cost nothing extra. A firing is an event of type `TIMEOUT`, queued and dispatched like any
+other event. The alarms of steps with timers use the same heap.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ConsumerTimer:
         self._callout = self._schedule(timeouts.clock.now() + period)
 
     def cancel(self) -> bool:
-        """True if it was still running."""
+        """Cancel the timeout. True if it was still active."""
         was_active, self._is_active = self._is_active, False
         self._timeouts.callouts.cancel(self._callout)
         return was_active

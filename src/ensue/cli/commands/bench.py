@@ -29,20 +29,21 @@ def bench(
     ] = None,
     plots: Annotated[
         Path | None,
-        typer.Option("--plots", metavar="DIR", help="Draw the curves into a folder, as SVG."),
+        typer.Option("--plots", metavar="DIR", help="Draw the curves as SVG into a folder."),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="How often each work is measured.")
+        int, typer.Option("--repeats", metavar="N", min=1, help="How often each task is measured.")
     ] = 7,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Tiny sizes: shows that it runs; figures mean nothing.")
+        bool,
+        typer.Option("--quick", help="Tiny sizes, to see that it runs; the figures mean nothing."),
     ] = False,
 ) -> None:
     """Measure Ensue on this machine, beside Esper, Flink and the paper of the channel.
 
     A figure is the median of several repeats, in processor time of one thread (for Spark and the
-    channel, the wall clock); its spread is half the distance between its quartiles. Whatever is
-    compared takes turns in one run.
+    channel, in wall-clock time); its spread is half the interquartile range. Things that are
+    compared are measured in turns, in one run.
 
     \b
     Example:
@@ -50,7 +51,7 @@ def bench(
 
     \b
     Exit codes:
-      0  measured, whether aims are met or not
+      0  measured, whether the aims are met or not
       2  no such benchmark, or one that cannot run here
     """
     from ensue.bench.effort import Effort
@@ -58,21 +59,21 @@ def bench(
 
     check_subject(what)
     if json is not None:
-        # Better now than after minutes of measuring.
+        # Fails now rather than after minutes of measuring.
         json.open("a", encoding="utf-8").close()
-    # However it is ended, what was measured by then is shown and saved.
+    # SIGTERM, like Ctrl-C, shows and saves the figures that were measured by then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def told(finding: Finding, so_far: Report) -> None:
         _tell(finding)
         if json is not None:
-            # A process that is killed leaves what it has measured.
+            # A process that is killed leaves the figures that it has measured.
             _save(so_far, json)
 
     report = measure(what, Effort(quick, repeats), told)
     _show(report)
     if report.environment.get("interrupted"):
-        say("interrupted: these figures were taken before, and others are missing", "yellow")
+        say("interrupted: the figures that were not measured yet are missing", "yellow")
     if json is not None:
         _save(report, json)
     if plots is not None:
@@ -103,7 +104,7 @@ def _show(report: Report) -> None:
     load = report.environment["load_average"]
     cores = report.environment["cores"]
     if load is not None and cores and load[0] > cores:
-        say(f"note: others are at work here (load {load[0]} on {cores} cores)", "yellow")
+        say(f"note: other processes are busy (load {load[0]} on {cores} cores)", "yellow")
 
 
 def _draw(report: Report, folder: Path) -> None:

@@ -19,11 +19,11 @@ from ensue.lang.parsing.parser import read_source
 from ensue.library import Library
 
 COSTS_SHOWN = 10
-"""The most rules whose costs are told without `--costs`."""
+"""The most rules whose costs are shown without `--costs`."""
 
 REFUSED_HERE = frozenset({"ecl-output-data"})
-"""Codes of warnings that are errors to this command. A library with one of them still runs: its
-outputs come at the right moments, and only lack data."""
+"""Codes of warnings that this command reports as errors. A library with such a warning still runs:
+its outputs come at the right moments, but lack data."""
 
 
 def check(
@@ -31,14 +31,14 @@ def check(
     deadline: Deadline = "5s",
     ontology: OntologyFiles = None,
     costs: Annotated[
-        bool, typer.Option("--costs", help="Say of every rule what a key costs at most.")
+        bool, typer.Option("--costs", help="Show the costs of a key for every rule.")
     ] = False,
 ) -> None:
-    """Check a library: every mistake in it, at once.
+    """Check a library, and report all mistakes at once.
 
-    Every error and warning is shown with its place, its line and what to do about it. They are the
-    result of this command, so they go to the standard output. Of rules that relate several events
-    it also says what they keep for each key, and how many bytes that takes at most.
+    Every error and warning is shown with its place, its line and what to do about it, on the
+    standard output. For rules that relate several events, the command also shows what they keep for
+    each key, and how many bytes that takes at most.
 
     \b
     Example:
@@ -67,13 +67,13 @@ def check(
     correlations = counted(len(library.correlations), "correlation")
     show(f"good: {types}, {correlations}", "bold green")
     if not library.correlations.names:
-        say("there is no correlation in it yet, so that nothing can be put out", "yellow")
+        say("the library has no correlation yet, so there can be no output", "yellow")
     for line in _costs(library, all_of_them=costs):
         show(line)
 
 
 def _judged(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The findings, in which what `REFUSED_HERE` names is an error."""
+    """The findings, with warnings of `REFUSED_HERE` as errors."""
     return [
         dataclasses.replace(each, severity="error") if each.code in REFUSED_HERE else each
         for each in findings
@@ -81,25 +81,24 @@ def _judged(findings: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def _costs(library: Library, *, all_of_them: bool) -> Iterator[str]:
-    """What keys cost: of rules that relate events, or of all."""
+    """The costs of a key, for rules that relate several events or for all rules."""
     from ensue.engine.costs import cost_of
 
-    told = [each for each in library.correlations if all_of_them or relates_events(each)]
-    shown = told if all_of_them else told[:COSTS_SHOWN]
+    chosen = [each for each in library.correlations if all_of_them or relates_events(each)]
+    shown = chosen if all_of_them else chosen[:COSTS_SHOWN]
     for correlation in shown:
         try:
             yield str(cost_of(library.checked, correlation))
         except LimitError as error:
             yield f"`{correlation.name}` cannot run: {error}"
-    if len(shown) < len(told):
-        yield f"and {len(told) - len(shown):,} more rules: `--costs` shows what they keep"
+    if len(shown) < len(chosen):
+        yield f"and {len(chosen) - len(shown):,} more rules: `--costs` shows what they keep"
 
 
 def _with_analyses(paths: Sequence[Path], library: Library, seconds: float) -> Sequence[Diagnostic]:
-    """The warnings of the checker and those of the analyses, from top to bottom."""
-    from ensue.machine.analyses.warnings import analysis_warnings
+    """The warnings of the checker and of the analyses, in the order of the files."""
+    # The analyses take a while to import, and a library with errors does not need them.
+    from ensue.explaining.findings import with_analyses
 
     source, _ = read_source(paths)
-    files = [name for name, _ in source.files]
-    found = [*library.warnings, *analysis_warnings(library.checked, source, seconds)]
-    return sorted(found, key=lambda each: (files.index(each.file), each.line, each.column))
+    return with_analyses(library, source, seconds)

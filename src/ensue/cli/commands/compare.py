@@ -1,4 +1,4 @@
-"""`ensue compare`: how two correlations of a library stand to each other, with a witness."""
+"""`ensue compare`: the relation of two correlations, with a witness."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def compare_correlations(
 ) -> None:
     """Compare two correlations: equivalent, contained, contains or different.
 
-    They are compared by the finite sequences of events at whose last one they put something out;
-    what they put out is left aside. The first word says how A stands to B. A shortest sequence that
-    tells them apart follows: the time, the event, and what each of them does.
+    They are compared by the finite sequences of events at whose last event they have an output; the
+    content of outputs is ignored. The first word is the relation of A to B. A shortest sequence of
+    events on which they differ follows: the time, the event, and what each of them does.
 
     \b
     Example:
@@ -39,13 +39,13 @@ def compare_correlations(
 
     \b
     Exit codes:
-      0  an answer was found, whichever it is
+      0  an answer was found
       2  undecided, a library with errors, an unknown name, or a wrong call
     """
     seconds = seconds_of(deadline)
     *files, first, second = ["", "", *arguments][-max(len(arguments), 2) :]
     if not files:
-        raise UsageError("name a library and two of its correlations: `ensue compare LIB A B`")
+        raise UsageError("give a library and two of its correlations: `ensue compare LIB A B`")
     library = load_library([Path(file) for file in files], ontology)
     for name in (first, second):
         require_correlation(library, name)

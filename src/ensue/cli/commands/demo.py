@@ -1,9 +1,9 @@
-"""`ensue demo`: a rule, some events, and what follows from them, in a minute.
+"""`ensue demo`: a rule, some events and the outputs, in a minute.
 
-The rule and the events are files of this package (`story/`), run like any others: what is shown as
-found is what the engine found. Only the words about those who were not found are written by hand,
-and a test holds them to the truth. With `--spark` the story is run once more, on Spark, and its
-answers are held against the first ones; a machine that cannot do that says what it lacks.
+The rule and the events are files of this package (`story/`), and the outputs shown are those of the
+engine. Only the texts about users without an output are written by hand, and a test checks them.
+With `--spark` the example runs a second time, on Spark, and the outputs are compared; a machine
+without Spark says what is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ensue.cli.on_spark import missing_for_spark
+from ensue.cli.spark_run import missing_for_spark
 from ensue.cli.terminal import EXIT_FINDINGS, console, counted, width
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 LIBRARY, EVENTS = "logins.cor", "logins.jsonl"
 INTRODUCTION = (
-    "A rule watches the logins of a company. For each user apart it waits for three failures and"
-    " then a login, all within a minute. It tells the office, where addresses start with 10.,"
-    " from the rest of the world."
+    "A rule watches the logins of a company. For each user by itself it waits for three failures"
+    " and then a login, all within a minute. It distinguishes the office, where addresses start"
+    " with 10., from the rest of the world."
 )
 ADDRESS_COLUMN, MARK_COLUMN = 32, 48
 
 NOT_FOUND = {
-    "cleo": "failed twice only, and the rule wants three",
-    "dan": "got in three minutes after his failures, and they count for one",
-    "eve": "never got in, so nothing completes the rule",
+    "cleo": "failed only twice, and the rule wants three failures",
+    "dan": "logged in three minutes after his failures, which count for one minute",
+    "eve": "never logged in, so nothing completes the rule",
 }
 
 _KEYWORDS = r"\b(eventtype|attribute|correlation|string|where|within|by|case|push|new|LIKE|NOT)\b"
@@ -49,14 +49,14 @@ _KEYWORDS = r"\b(eventtype|attribute|correlation|string|where|within|by|case|pus
 def demo(
     write: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write the rule and the events to a folder, and end."),
+        typer.Option(metavar="DIR", help="Write the rule and the events to a folder, and exit."),
     ] = None,
     spark: Annotated[
         bool,
-        typer.Option("--spark", help="Run the story a second time, on Spark, and compare."),
+        typer.Option("--spark", help="Run the example again on Spark, and compare the outputs."),
     ] = False,
 ) -> None:
-    """Tell a story in a minute: a rule, events, what follows.
+    """Show an example in a minute: a rule, events, outputs.
 
     \b
     Example:
@@ -67,7 +67,7 @@ def demo(
     \b
     Exit codes:
       0  good
-      1  --spark, and its answers differ
+      1  --spark, and its outputs differ
       2  a wrong call
     """
     if write is not None:
@@ -106,7 +106,7 @@ def _write_files(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     taken = [str(folder / name) for name in (LIBRARY, EVENTS) if (folder / name).exists()]
     if taken:
-        raise UsageError(f"`{taken[0]}` is there already: choose another folder")
+        raise UsageError(f"`{taken[0]}` exists already: choose another folder")
     for name in (LIBRARY, EVENTS):
         (folder / name).write_text(_read(name), "utf-8")
     print(f"wrote {folder / LIBRARY} and {folder / EVENTS}; now try")
@@ -118,7 +118,7 @@ def _say(text: str, style: str = "") -> None:
 
 
 def _line(*parts: str | tuple[str, str]) -> None:
-    """A line of a story: plain text if it does not go to a terminal."""
+    """Print a line; plain text if the standard output is no terminal."""
     if not sys.stdout.isatty():
         print("".join(part if isinstance(part, str) else part[0] for part in parts).rstrip())
         return
@@ -191,7 +191,7 @@ def _show_output(output: Event) -> None:
 
 
 def _tell_of(user: str, *sentences: str, signal: str = "") -> None:
-    """A user, and beside the name what there is to say, in as many lines as it takes."""
+    """Print a user, and beside the name some sentences, wrapped to the width of the terminal."""
     lines = [line for each in sentences for line in textwrap.wrap(each, width() - 8)]
     for name, line in zip([user] + [""] * len(lines), lines, strict=False):
         head = signal if line.startswith(signal) else ""
@@ -199,7 +199,7 @@ def _tell_of(user: str, *sentences: str, signal: str = "") -> None:
 
 
 def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[Event]) -> bool:
-    """Whether Spark gives the same answers; if it cannot be asked, the story is as good as told."""
+    """Run the example on Spark. False if its outputs differ; a machine without Spark passes."""
     _heading("The same story, on Spark")
     lacking = missing_for_spark()
     if lacking is not None:
@@ -222,8 +222,8 @@ def _tell_on_spark(library: Library, events: Sequence[Event], outputs: Sequence[
         what = f"{counted(len(again), 'output')}, every field and the order"
         _line(("  equal", "bold green"), f": {what} ({seconds:.0f} s)")
     else:
-        _line(("  different", "bold red"), ": Spark does not give the answers above")
-        _line("  this is a mistake of ours; please report it with the version of PySpark")
+        _line(("  different", "bold red"), ": Spark does not give the outputs above")
+        _line("  this is a bug in ensue; please report it with the version of PySpark")
     return equal
 
 
@@ -237,7 +237,7 @@ def _show_next_steps() -> None:
         "ensue demo --write demo && cd demo": "get both files",
         f"ensue run {LIBRARY} --events {EVENTS}": "the outputs, as JSON lines",
         f"ensue explain {LIBRARY} GuessedPassword": "the rule in words",
-        f"ensue check {LIBRARY}": "after a change: every mistake",
+        f"ensue check {LIBRARY}": "after a change: all mistakes",
     }
     beside = 46 + max(map(len, steps.values())) <= width()
     for command, purpose in steps.items():

@@ -1,6 +1,6 @@
-"""`ensue explain`: what a correlation waits for and what it does then, for people.
+"""`ensue explain`: a correlation in words, as a drawing, or placed over several sites.
 
-The sections are written by `ensue.explaining`; here they meet the terminal.
+`ensue.explaining` writes the sections; this module prints them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def explain(
         list[str],
         typer.Argument(
             metavar="LIB... [NAME]",
-            help="Library files (*.cor), then a correlation of theirs; the only one needs no name.",
+            help="Library files (*.cor), then a correlation; without a name, the only one.",
             show_default=False,
         ),
     ],
@@ -40,28 +40,33 @@ def explain(
         typer.Option(metavar="FORMAT", help="How to show it: text, json, mermaid, dot or svg."),
     ] = "text",
     unoptimised: Annotated[
-        bool, typer.Option("--unoptimised", help="Show the machine as it is first built.")
+        bool, typer.Option("--unoptimised", help="Show the machine before optimisation.")
     ] = False,
     placement: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Show which site runs what, over the sites of a file."),
+        typer.Option(
+            metavar="FILE", help="Show which site runs which rule, for the sites of a file."
+        ),
     ] = None,
     events: Annotated[
         list[str] | None,
         typer.Option(
-            "--events", "-e", metavar="FILE", help="With --placement: count what crosses links."
+            "--events",
+            "-e",
+            metavar="FILE",
+            help="With --placement: count the messages over links.",
         ),
     ] = None,
     ontology: OntologyFiles = None,
 ) -> None:
     """Explain a correlation in words, or draw its machine.
 
-    What it waits for, in a sentence and as an outline; its ports, clauses and labels; what it puts
-    out and when; which correlations feed it, and which it feeds; how each engine runs it, and why;
-    what the passes have left of its machine. The other formats draw that machine.
+    The text says what it waits for, in a sentence and as an outline; its ports, clauses and labels;
+    its outputs; which correlations feed it, and which it feeds; how each engine runs it, and why;
+    and the size of its machine after optimisation. The other formats draw that machine.
 
-    With --placement: where each correlation runs if its events arise at several sites, what travels
-    there, and why it does not split; with events, also how many messages cross the links.
+    With --placement: where each correlation runs if its events come from several sites, which
+    events travel, and why it does not split; with --events, also how many messages cross the links.
 
     \b
     Example:
@@ -76,15 +81,17 @@ def explain(
       2  a library with errors, an unknown name, or a wrong call
     """
     if format not in FORMATS:
-        raise UsageError(f"there is no format `{format}`; there is {_listed(FORMATS)}")
+        raise UsageError(f"there is no format `{format}`; choose one of {_listed(FORMATS)}")
     if placement is not None:
         if format not in ("text", "json"):
-            raise UsageError(f"a placement is no `{format}`: it is shown as `text` or `json`")
+            raise UsageError(
+                f"a placement cannot be shown as `{format}`: choose the format `text` or `json`"
+            )
         library, asked = _library_and_some_name(arguments, ontology)
         explain_placement(library, placement, asked, events or [], format == "json")
         return
     if events:
-        raise UsageError("`--events` counts what crosses links: give `--placement` with it")
+        raise UsageError("`--events` is allowed only with `--placement`: give both, or neither")
     library, name = _library_and_name(arguments, ontology)
     require_correlation(library, name)
     if format != "text":
@@ -98,31 +105,31 @@ def explain(
 
 
 def _is_a_path(argument: str) -> bool:
-    """Whether it can be no correlation: then it is a library that is missing, or no file."""
+    """Whether an argument cannot be the name of a correlation."""
     return not argument.isidentifier() or Path(argument).exists()
 
 
 def _library_and_name(
     arguments: Sequence[str], ontology: Sequence[Path] | None
 ) -> tuple[Library, str]:
-    """The library of all files, and the correlation: the last argument, or the only one there."""
+    """The library of all files, and the correlation: the last argument, or the only correlation."""
     *files, last = arguments
     if not Path(last).is_file() and (files or not _is_a_path(last)):
         if not files:
-            raise UsageError(f"name the library first: `ensue explain LIB {last}`")
+            raise UsageError(f"give a library first: `ensue explain LIB {last}`")
         return load_library([Path(file) for file in files], ontology), last
     library = load_library([Path(file) for file in arguments], ontology)
     names = list(library.correlations.names)
     if len(names) != 1:
-        known = f"there is {_listed(names)}" if names else "but there is none in it"
-        raise UsageError(f"name a correlation of {_listed(arguments)}; {known}")
+        known = f"it has {_listed(names)}" if names else "it has none"
+        raise UsageError(f"give the name of a correlation of {_listed(arguments)}; {known}")
     return library, names[0]
 
 
 def _library_and_some_name(
     arguments: Sequence[str], ontology: Sequence[Path] | None
 ) -> tuple[Library, str | None]:
-    """The library of all files, and a correlation of it where the last argument is one."""
+    """The library of all files, and its correlation if the last argument names one."""
     *files, last = arguments
     if not Path(last).is_file() and files and not _is_a_path(last):
         library = load_library([Path(file) for file in files], ontology)

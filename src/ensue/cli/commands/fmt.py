@@ -1,4 +1,4 @@
-"""`ensue fmt`: libraries in their one layout, comments kept."""
+"""`ensue fmt`: the formatter of libraries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def fmt(
         list[Path],
         typer.Argument(
             metavar="LIB",
-            help="Library files (*.cor); - is the standard input, laid out on the standard output.",
+            help="Library files (*.cor); - formats the standard input to the standard output.",
             show_default=False,
         ),
     ],
@@ -28,10 +28,10 @@ def fmt(
         bool, typer.Option("--check", help="Change nothing; name the files that would change.")
     ] = False,
 ) -> None:
-    """Lay libraries out, comments kept.
+    """Format libraries; comments are kept.
 
-    Four spaces a level, a clause a line, a case a line. What cannot be read stays as it is, and no
-    rule changes its meaning.
+    The layout has four spaces a level, a clause a line and a case a line. Text that cannot be
+    parsed stays as it is, and no rule changes its meaning.
 
     \b
     Example:
@@ -44,7 +44,7 @@ def fmt(
       1  --check, and a file would change
       2  a file cannot be read, or a wrong call
     """
-    # The grammar takes a moment to load, and the help does not need it.
+    # The grammar takes a moment to load, and `--help` does not need it.
     from ensue.editor.features.formatting import format_text
     from ensue.events.files.output.whole_file import WholeFile
 
@@ -69,7 +69,7 @@ def fmt(
 
 
 def _text(path: Path) -> str:
-    """Line ends are kept as they are."""
+    """The text of a file, with its line ends unchanged."""
     from ensue.events.sources import standard_input
     from ensue.lang.limits import DEFAULT_LIMITS
 

@@ -1,8 +1,8 @@
-"""`ensue history`: keep events in a history, look for them, and run rules over them again.
+"""`ensue history`: keep events in a history, find them, and replay them through rules.
 
-A history is named by its address (`ensue.history.stores.opening`); what is kept, found and replayed
-is `ensue.history`'s. Here records that are no events are named and counted, and a replay goes to
-Spark where it is asked to.
+A history has a URL (`ensue.history.stores.opening`), and `ensue.history` does the keeping, finding
+and replaying. This module names and counts refused records, and runs a replay on Spark with
+`--engine spark`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from ensue.cli.asides import RefusedRecords, file_of_history, refuse_shared_files
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
     OntologyFiles,
@@ -24,7 +23,8 @@ from ensue.cli.libraries import (
     mention_warnings,
     require_correlation,
 )
-from ensue.cli.on_spark import SPARK, missing_for_spark
+from ensue.cli.side_outputs import RefusedRecords, file_of_history, refuse_shared_files
+from ensue.cli.spark_run import SPARK, missing_for_spark
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
 from ensue.engine.choosing import ENGINES
 from ensue.engine.inputs import EventLike
@@ -45,7 +45,7 @@ app = typer.Typer(
     name="history",
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Keep events in a history, look for them, and run rules over them again.",
+    help="Keep events in a history, find them, and replay them through rules.",
 )
 
 Url = Annotated[
@@ -56,13 +56,11 @@ Url = Annotated[
     ),
 ]
 Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="The first time that counts, RFC 3339.")
+    str | None, typer.Option(metavar="TIME", help="Only events from this time on, RFC 3339.")
 ]
-Until = Annotated[
-    str | None, typer.Option(metavar="TIME", help="The first time that no longer counts.")
-]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only events before this time.")]
 Out = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the events here, not to stdout.")
+    Path | None, typer.Option(metavar="FILE", help="Write the events to a file, not to stdout.")
 ]
 
 
@@ -79,26 +77,27 @@ def add(
         str | None,
         typer.Option(
             metavar="jsonl|csv|parquet",
-            help="The format of the events, where the name of the file does not tell.",
+            help="The format of the events, if the name of the file does not tell.",
         ),
     ] = None,
     max_age: Annotated[
         str | None,
-        typer.Option(metavar="D", help="Give up what has ended so long before the latest."),
+        typer.Option(metavar="D", help="Delete events that ended this long before the latest."),
     ] = None,
     max_count: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Keep so many, the latest to arrive.")
+        int | None,
+        typer.Option(metavar="N", min=1, help="Keep only this many events, those that came last."),
     ] = None,
     dead_letter: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep records that are refused here.")
+        Path | None, typer.Option(metavar="FILE", help="Write refused records to a file.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first record that is refused.")
+        bool, typer.Option("--strict", help="Stop at the first refused record.")
     ] = False,
 ) -> None:
     """Keep events in a history.
 
-    An event that is told of in the closing line is on disk.
+    The events that the last line counts are on disk.
 
     \b
     Example:
@@ -127,7 +126,7 @@ def add(
     parts += [refused.summary()] if refused.count else []
     say("; ".join(parts), "dim")
     if strict and refused.count:
-        say("stopped at the first record that was refused, as `--strict` asks", "red")
+        say("stopped at the first refused record, because of `--strict`", "red")
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -147,17 +146,17 @@ def _events(
 def find(
     url: Url,
     filter: Annotated[  # noqa: A002 - the name that users know
-        str, typer.Argument(metavar="[FILTER]", help="What to look for; all, without one.")
+        str, typer.Argument(metavar="[FILTER]", help="A filter; without one, all events.")
     ] = "TRUE",
     since: Since = None,
     until: Until = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="No more than so many.")
+        int | None, typer.Option(metavar="N", min=1, help="At most this many events.")
     ] = None,
     out: Out = None,
     ontology: OntologyFiles = None,
 ) -> None:
-    """Print what is kept and matches a filter. As JSON lines, by start and then by arrival.
+    """Print the events that match a filter, as JSON lines, by start and then by arrival.
 
     \b
     Example:
@@ -165,7 +164,7 @@ def find(
 
     \b
     Exit codes:
-      0  whatever was found
+      0  good, with or without events
       2  a filter with mistakes, a history that cannot be used, or a wrong call
     """
     from itertools import islice
@@ -189,7 +188,8 @@ def replay(
         typer.Argument(metavar="[LIB]...", help="The library to run; or give --filter."),
     ] = None,
     filter: Annotated[  # noqa: A002
-        str | None, typer.Option("--filter", metavar="FILTER", help="A subscription to try.")
+        str | None,
+        typer.Option("--filter", metavar="FILTER", help="A filter to try instead of a library."),
     ] = None,
     since: Since = None,
     until: Until = None,
@@ -205,11 +205,11 @@ def replay(
     out: Out = None,
     ontology: OntologyFiles = None,
 ) -> None:
-    """Run a library, or try a subscription, over a span of a history.
+    """Run a library, or try a filter, over a span of a history.
 
-    It is as it would have been live: events come in the order of their times, and what asks the
-    history sees what had come before. With --engine spark the folder of a parquet: history is read
-    by Spark.
+    The result is that of a live run: events come in the order of their times, and temporal
+    operators see only earlier events. With --engine spark, Spark reads the folder of a parquet:
+    history.
 
     \b
     Example:
@@ -219,14 +219,14 @@ def replay(
 
     \b
     Exit codes:
-      0  whatever was found
+      0  good, with or without outputs
       2  a library or a filter with mistakes, a history that cannot be used, or a wrong call
     """
     from ensue.history import History
     from ensue.history.replaying import replay_library
 
     if (filter is None) == (not libraries):
-        raise UsageError("give the files of a library, or `--filter`, and not both")
+        raise UsageError("a replay needs either the files of a library or `--filter`: give one")
     begin, stop = _time("--since", since), _time("--until", until)
     refuse_shared_files([("URL", file_of_history(url)), ("--out", out)], libraries or [])
     if filter is not None:
@@ -263,7 +263,7 @@ def _on_spark(url: str, library: Library, since: int | None, until: int | None) 
     scheme, _, folder = url.partition(":")
     if scheme != "parquet":
         raise UsageError(
-            f"`--engine {SPARK}` reads a `parquet:` history, and `{scheme}:` is given: copy it with"
+            f"`--engine {SPARK}` needs a `parquet:` history; given is `{scheme}:`. Copy it with"
             " `ensue history find` and `ensue history add`, or choose another engine"
         )
     if (lacking := missing_for_spark()) is not None:
@@ -293,7 +293,7 @@ def _write(events: Iterable[Event], out: Path | None) -> int:
 
 
 def _known(text: str, files: Sequence[Path] | None) -> Ontology | None:
-    """The ontology, if there is one, after a look whether it knows what the filter asks."""
+    """The ontology, if any. Raises `UsageError` if a filter needs a missing one or concept."""
     from ensue.history import History
     from ensue.subscriptions import Filter, Index
     from ensue.subscriptions.concepts import concepts_in, terms_in
@@ -301,7 +301,7 @@ def _known(text: str, files: Sequence[Path] | None) -> Ontology | None:
     filter_ = Filter.parse(text)
     known = load_ontology(files)
     if known is None and any(concepts_in(term) for term in terms_in(filter_.expression)):
-        raise UsageError(f"`{filter_}` asks an ontology: name its files by `--ontology FILE`")
+        raise UsageError(f"`{filter_}` needs an ontology: give its files by `--ontology FILE`")
     with History.open("memory:") as empty:
         Index(history=empty, ontology=known).add("filter", filter_)
     return known
@@ -315,10 +315,10 @@ def _time(option: str, text: str | None) -> int | None:
 
 
 def _require_kept(url: str) -> None:
-    """Raises `UsageError` for a file or a folder that is not there: a slip would find nothing."""
+    """Raise `UsageError` for a missing file or folder, so that a typo is noticed."""
     kind, _, path = url.partition(":")
     if kind in ("sqlite", "parquet") and path and not Path(path).exists():
         raise UsageError(
-            f"there is no history `{url}`: look for a slip in the path, or keep events there"
-            f" first, by `ensue history add {url} --events FILE`"
+            f"there is no history `{url}`: check the path for a typo, or add events first, by"
+            f" `ensue history add {url} --events FILE`"
         )

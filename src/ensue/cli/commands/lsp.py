@@ -21,14 +21,14 @@ def lsp(
             metavar="PORT",
             min=1,
             max=65_535,
-            help="Listen on this port of 127.0.0.1; without it, speak over the standard streams.",
+            help="Listen on this port of 127.0.0.1; by default, use the standard streams.",
         ),
     ] = None,
 ) -> None:
-    """Serve an editor: mistakes as you type, completion, hovers, renaming, layout.
+    """Language server for editors: mistakes, completion, hovers, renaming, formatting.
 
     An editor starts this command and speaks the Language Server Protocol with it. Files of a folder
-    are read together where one needs the event types of another.
+    are read together if one needs the event types of another.
 
     \b
     Example:
@@ -38,8 +38,8 @@ def lsp(
 
     \b
     Exit codes:
-      0  the editor has ended it
-      2  the extra is not installed, or a wrong call
+      0  the editor has ended the session
+      2  the extra `lsp` is not installed, or a wrong call
     """
     try:
         from ensue.editor.server import editor_server
@@ -47,14 +47,14 @@ def lsp(
         if error.name not in ("pygls", "lsprotocol"):
             raise
         raise UsageError(
-            "`ensue lsp` needs the language server's library: pip install 'ensue[lsp]'"
+            f"`ensue lsp` needs `{error.name}`, which is not installed: pip install 'ensue[lsp]'"
         ) from None
     from ensue.editor.streams import LOOPBACK, BoundedInput, accepted, listening
     from ensue.events.sources import standard_input
 
     server = editor_server(ontology or ())
     if tcp is None:
-        # The server closes at its end what it has written to, and the process still needs its own.
+        # The server closes its output stream at the end, so it gets a copy of the standard output.
         writes = cast(BinaryIO, open(os.dup(1), "wb"))  # noqa: SIM115
         server.start_io(cast(BinaryIO, BoundedInput(standard_input())), writes)
         return

@@ -19,7 +19,7 @@ def mcp(
         typer.Option(
             "--root",
             metavar="FOLDER",
-            help="A folder whose files may be read (the current one by default). Repeatable.",
+            help="A folder whose files may be read; by default the current one. Repeatable.",
         ),
     ] = None,
     history: Annotated[
@@ -27,23 +27,23 @@ def mcp(
         typer.Option(
             "--history",
             metavar="URL",
-            help="A history that may be asked beside files under the roots, as postgresql://...",
+            help="A history that may be queried besides those under the roots. Repeatable.",
         ),
     ] = None,
     ontology: OntologyFiles = None,
     deadline: Annotated[
-        str, typer.Option("--deadline", metavar="D", help="The time that one call may take.")
+        str, typer.Option("--deadline", metavar="D", help="How long one call may take.")
     ] = "30s",
     limit: Annotated[
         int,
-        typer.Option("--limit", metavar="N", min=1, help="How many events an answer has at most."),
+        typer.Option("--limit", metavar="N", min=1, help="The most events in an answer."),
     ] = 1_000,
 ) -> None:
-    """Serve an assistant: check, explain, compare, test and run rules, and ask histories.
+    """Tools for assistants: check, explain, compare, test and run rules, query histories.
 
     An assistant starts this command and speaks the Model Context Protocol with it, over the
     standard streams. No file is changed, and only files under the roots are read. The reference of
-    the language and the cookbook are there as resources.
+    the language and the cookbook are available as resources.
 
     \b
     Example:
@@ -52,16 +52,16 @@ def mcp(
 
     \b
     Exit codes:
-      0  the assistant has ended it
-      2  a root that is not there, the extra is not installed, or a wrong call
+      0  the assistant has ended the session
+      2  a missing root, the extra `mcp` is not installed, or a wrong call
     """
     roots = [each.resolve() for each in root or [Path()]]
     for given in roots:
         if not given.is_dir():
-            raise UsageError(f"`{given}` is no folder: give `--root` a folder with rules")
+            raise UsageError(f"`--root`: `{given}` is no folder: give a folder with rules")
     missing = [f"`{each}`" for each in ontology or () if not each.is_file()]
     if missing:
-        raise UsageError(f"there is no file {', '.join(missing)}: give `--ontology` a file")
+        raise UsageError(f"`--ontology`: there is no file {', '.join(missing)}: give a file")
     seconds = seconds_of(deadline)
     try:
         from ensue.assistants.lines import LONGEST_LINE, bound_standard_input
@@ -71,7 +71,7 @@ def mcp(
         if error.name not in ("anyio", "mcp", "pydantic"):
             raise
         raise UsageError(
-            "`ensue mcp` needs the protocol's library: pip install 'ensue[mcp]'"
+            f"`ensue mcp` needs `{error.name}`, which is not installed: pip install 'ensue[mcp]'"
         ) from None
     reach = Reach(
         tuple(roots),

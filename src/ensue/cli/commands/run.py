@@ -1,8 +1,8 @@
-"""`ensue run`: a library over files of events, or a stream of them.
+"""`ensue run`: a library over files of events, or over a stream of events.
 
-What was asked for is checked here, and handed on: bounded files to `in_columns` where that is worth
-it, everything else to `running`, event by event, and Spark's files to `on_spark`. What could not be
-read, what came too late and how much there was of everything is told at the end.
+The options are checked here. Large bounded files then go to `column_run`, files for Spark to
+`spark_run`, and everything else, event by event, to `event_run`. A summary at the end counts
+events, refused records, late events and outputs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from ensue.cli.asides import LateEvents, RefusedRecords, file_of_history, refuse_shared_files
-from ensue.cli.in_columns import ColumnRun, is_for_columns
+from ensue.cli.column_run import ColumnRun, is_for_columns
+from ensue.cli.event_run import EventRun, RunReport
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
     ColumnsOption,
@@ -28,7 +28,11 @@ from ensue.cli.libraries import (
     mention_warnings,
     require_correlation,
 )
-from ensue.cli.on_spark import (
+from ensue.cli.outputs import OutputWriter, refuse_other_formats
+from ensue.cli.progress import progress_bars
+from ensue.cli.side_outputs import LateEvents, RefusedRecords, file_of_history, refuse_shared_files
+from ensue.cli.signals import noted_signals
+from ensue.cli.spark_run import (
     SPARK,
     FilesOnSpark,
     is_for_executors,
@@ -36,11 +40,7 @@ from ensue.cli.on_spark import (
     run_on_executors,
     start_on_spark,
 )
-from ensue.cli.outputs import OutputWriter, refuse_other_formats
-from ensue.cli.progress import progress_bars
-from ensue.cli.running import EventRun, RunReport
 from ensue.cli.start.process import load_pyarrow
-from ensue.cli.stopping import noted_signals
 from ensue.cli.terminal import EXIT_FINDINGS, say
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
 from ensue.engine.run import Run
@@ -68,11 +68,12 @@ def run(
             "-e",
             metavar="FILE|-",
             help="The events: a file, a folder, a pattern as 'may/*.csv', or - for the standard"
-            " input. It can be given several times; all are read, in the order of their times.",
+            " input. The option can be repeated; all events are read in the order of their times.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the outputs here, not to stdout.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the outputs to a file, not to stdout."),
     ] = None,
     correlation: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only the outputs of this correlation.")
@@ -89,7 +90,7 @@ def run(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Let the clock go on to here after the last event, so that timers up to then"
+            help="After the last event, let the clock go on to this time, so that timers up to then"
             " fire. RFC 3339, as 2024-05-06T07:08:09Z.",
         ),
     ] = None,
@@ -97,40 +98,39 @@ def run(
         str,
         typer.Option(
             metavar="D|none",
-            help="Refuse an event whose time lies further than this ahead of the events before it:"
-            " its clock is wrong. Unless given, timers fire up to a million times for a key in such"
-            " a jump, and with --lateness it is at most a hundred years.",
+            help="Refuse an event whose time lies further than this ahead of the events before it,"
+            " since its clock is probably wrong. By default, a jump may fire each timer of a key up"
+            " to a million times and, with --lateness, span at most a hundred years.",
         ),
     ] = AUTO,
     dead_letter: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep records that are refused here.")
+        Path | None, typer.Option(metavar="FILE", help="Write refused records to a file.")
     ] = None,
     late: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep events that came too late here.")
+        Path | None, typer.Option(metavar="FILE", help="Write late events to a file.")
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first record that is refused.")
+        bool, typer.Option("--strict", help="Stop at the first refused record.")
     ] = False,
     format: Annotated[  # noqa: A002 - the name that users know
         str | None,
         typer.Option(
             metavar="jsonl|csv|parquet|arrow",
-            help="The format of the events, where neither their first bytes nor the name tell.",
+            help="The format of the events, if neither their first bytes nor the name tell.",
         ),
     ] = None,
     delimiter: Annotated[
         str | None,
         typer.Option(
             metavar="CHAR",
-            help="What stands between the cells of CSV, as ';' or tab; without it the first line"
-            " of a file tells.",
+            help="The delimiter of CSV, as ';' or tab. By default the first line of a file tells.",
         ),
     ] = None,
     header: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="The names of the columns of CSV whose first line does not have them.",
+            help="The names of the columns, for CSV files without a header line.",
         ),
     ] = None,
     follow: Annotated[
@@ -138,16 +138,16 @@ def run(
         typer.Option(
             "--follow",
             "-f",
-            help="Go on when a file has been read, and read what is written to it, also after it"
-            " was rotated, and new files of folders and patterns; until Ctrl-C or SIGTERM.",
+            help="After the end of a file, go on with what is appended to it (also after a"
+            " rotation) and with new files of folders and patterns, until Ctrl-C or SIGTERM.",
         ),
     ] = False,
     live: Annotated[
         bool,
         typer.Option(
             "--live",
-            help="While nothing comes, let the clock of this machine move timers, so that silence"
-            " is noticed. Events that come later than --lateness allows are late.",
+            help="While no event comes, let the clock of this machine fire timers, so that absence"
+            " is detected. Events that come later than --lateness allows are late.",
         ),
     ] = False,
     columns: ColumnsOption = None,
@@ -157,15 +157,15 @@ def run(
         bool,
         typer.Option(
             "--explain",
-            help="Tell on stderr why each output came, and at the end what each rule waits for.",
+            help="Print on stderr why each output came, and at the end what each rule waits for.",
         ),
     ] = False,
     history: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="A history that predicates may ask, as sqlite:events.db; the events are kept"
-            " there.",
+            help="A history for temporal predicates, as sqlite:events.db; the events are added to"
+            " it.",
         ),
     ] = None,
     engine: Annotated[
@@ -176,18 +176,19 @@ def run(
     ] = "auto",
     ontology: OntologyFiles = None,
 ) -> None:
-    """Run a library over events, and put out what follows.
+    """Run a library over events, and write its outputs.
 
     Outputs are CloudEvents, one JSON object a line, on the standard output or in --out FILE; a
-    name that ends in .parquet, .csv or .arrow asks for that format.
+    name that ends in .parquet, .csv or .arrow chooses that format.
 
-    Events are CloudEvents as JSON lines, CSV, Parquet or Arrow; first bytes and the ending of the
-    name tell which, and the standard input is JSON lines. In tables the columns id, source, type,
-    time and subject are those attributes, ce_NAME is the extension NAME, and other columns are the
-    data. With --columns or --type a JSON line may be any object, and its members are the columns.
+    Events are CloudEvents as JSON lines, CSV, Parquet or Arrow; the format is found from the first
+    bytes and the ending of the name, and the standard input is JSON lines. In tables the columns
+    id, source, type, time and subject are those attributes, ce_NAME is the extension NAME, and
+    other columns are the data. With --columns or --type a JSON line may be any object, and its
+    members are the columns.
 
-    A record that is no event, or does not fit its type, is named on stderr and the run goes on.
-    --dead-letter keeps it: a JSON line as it was; a row of CSV or Parquet as a JSON object with
+    A record that is no event, or does not fit its type, is named on stderr, and the run goes on.
+    --dead-letter keeps it: a JSON line unchanged; a row of CSV or Parquet as a JSON object with
     its number, the row and the problems.
 
     \b
@@ -199,8 +200,8 @@ def run(
 
     \b
     Exit codes:
-      0  the events were run, whatever was found
-      1  not one record could be read; or --strict, and a record was refused
+      0  the events were run, with or without outputs
+      1  no record could be read; or --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
     if not events:
@@ -221,7 +222,8 @@ def run(
     mention_warnings(library, libraries, None if history is None else NEEDS_HISTORY)
     if engine == SPARK and history is not None:
         raise UsageError(
-            "`--history` is asked event by event, which Spark does not do: choose the engine `step`"
+            "`--history` needs an engine that reads event by event, and `spark` does not: choose"
+            " the engine `step`"
         )
     streams = allowed_lateness is not None or follow or live
     allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
@@ -294,7 +296,7 @@ def run(
                 refused=refused,
                 late=late_events,
                 outputs=outputs,
-                # Events typed by hand, or from a live pipe, want their outputs shown at once.
+                # Outputs of events from a keyboard or a live pipe are written at once.
                 is_live=follow or any(each.size is None for each in inputs) or outputs.is_terminal,
                 by_wall_clock=live,
                 strict=strict,
@@ -319,36 +321,39 @@ def run(
     )
     report.tell(None if stopped else out, end)
     if stopped:
-        say("stopped at the first record that was refused, as `--strict` asks", "red")
+        say("stopped at the first refused record, because of `--strict`", "red")
     if stopped or report.could_read_nothing:
         raise typer.Exit(EXIT_FINDINGS)
 
 
 def _without_events(libraries: Sequence[Path]) -> str:
-    """What to write where no events were named; they may stand among the files of the library."""
+    """The message for a call without `--events`; the events may be among the library files."""
     named = [str(each) for each in libraries if each.suffix == ".cor"] or ["rules.cor"]
     others = [str(each) for each in libraries if each.suffix != ".cor"] or ["events.jsonl"]
     given = " ".join(f"--events {each}" for each in others)
-    return f"`run` reads events, and none were named: write `ensue run {' '.join(named)} {given}`"
+    return (
+        f"`run` needs `--events`, and none are given: write `ensue run {' '.join(named)} {given}`"
+    )
 
 
 def _check_streaming(engine: str, option: str) -> None:
-    """Raises `UsageError` for an engine that does not read event by event."""
+    """Raise `UsageError` for an engine that does not read event by event."""
     if engine not in ("auto", "step", "reference"):
         raise UsageError(
-            f"`{option}` reads event by event, and the engine `{engine}` does not: choose `step`"
+            f"`{option}` needs an engine that reads event by event, and `{engine}` does not: choose"
+            " the engine `step`"
         )
 
 
 def _opened(url: str) -> History:
-    # Databases take their time to load.
+    # Database drivers take a while to import.
     from ensue.history import History
 
     return History.open(url)
 
 
 def _named(inputs: Sequence[InputFile]) -> str:
-    """What stands for all inputs in a message."""
+    """The inputs, as messages name them."""
     first = inputs[0].name if inputs[0].is_stdin else inputs[0].path
     return first if len(inputs) == 1 else f"{first} and {len(inputs) - 1} more"
 

@@ -18,7 +18,7 @@ def serve(
         Path | None,
         typer.Argument(
             metavar="[CONFIG]",
-            help="A TOML file with the settings of the server, of a gateway, or of both.",
+            help="A TOML file with the settings of a server, a gateway, or both.",
             show_default=False,
         ),
     ] = None,
@@ -26,18 +26,18 @@ def serve(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Without a file: another address of this machine, such as 127.0.0.1:9000.",
+            help="Without a file: the address to listen on, such as 127.0.0.1:9000.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
     """Run a server: an API and a console over rules, history and gateways.
 
-    It runs until SIGTERM or Ctrl-C, says `ready` on the standard error once it answers, and reads
-    its file again on SIGHUP. Without a file it listens on 127.0.0.1:8420, keeps nothing beyond its
-    end, and shows a demonstration: made-up events, and rules over them. A file with only the tables
-    of a gateway runs that, and is ready once every service is connected and every standing request
-    is in force.
+    It runs until SIGTERM or Ctrl-C, prints `ready` on the standard error once it accepts requests,
+    and reads its file again on SIGHUP. Without a file it listens on 127.0.0.1:8420, stores nothing,
+    and shows a demonstration with generated events and rules. A file with only the tables of a
+    gateway runs the gateway, which is ready once every service is connected and every standing
+    request is in force.
 
     \b
     Example:
@@ -48,8 +48,8 @@ def serve(
 
     \b
     Exit codes:
-      0  it was told to end
-      2  settings or libraries with errors, or an address that is taken
+      0  stopped by a signal
+      2  settings or libraries with errors, or an address that is in use
     """
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s"

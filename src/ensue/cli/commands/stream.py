@@ -1,8 +1,8 @@
-"""`ensue stream`: the Spark pipeline from a source to a sink, as a TOML file says.
+"""`ensue stream`: the Spark pipeline from a source to a sink, configured by a TOML file.
 
-The files of the rules are looked at while it runs. When they change, the query is stopped and
-started again from its checkpoint with the new rules, in the same session; rules with mistakes are
-told, and the running rules go on.
+While it runs, the files of the rules are watched. When they change, the query is stopped and
+started again from its checkpoint with the new rules, in the same session. If the new rules have
+mistakes, these are printed, and the old rules go on.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ StreamFiles = Annotated[
     list[Path],
     typer.Argument(
         metavar="LIB... CONFIG",
-        help="Library files (*.cor) or folders of them, and last the TOML file of the stream.",
+        help="Library files (*.cor) or folders of them, then the TOML file of the stream.",
         show_default=False,
     ),
 ]
 
 
 def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
-    """Run rules over a stream with Spark: from a source to a sink, as a TOML file says.
+    """Run rules over a stream with Spark, from a source to a sink.
 
-    One line for each micro-batch goes to the standard error. Stopped or killed at any point, the
-    same command goes on from its checkpoint, with nothing lost and nothing twice in a file sink.
-    Rules that are added, replaced or removed in their files take effect at the next micro-batch.
-    Without library files, the rules are those of the table in `[rules]` of the configuration.
+    One line for each micro-batch goes to the standard error. After a stop or a crash, the same
+    command goes on from its checkpoint; in a file sink nothing is lost or written twice. Rules that
+    are added, replaced or removed in their files take effect at the next micro-batch. Without
+    library files, the rules come from the table that `[rules]` of the configuration names.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
 
     \b
     Exit codes:
-      0  all that was there has been read, or the user has stopped it
+      0  the whole source has been read, or the user has stopped the stream
       2  unusable library, configuration or source, or the stream has failed
     """
     *libraries, config_path = files
@@ -62,11 +62,14 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
         config = load_config(config_path)
         if (config.rules is None) != bool(libraries):
             raise UsageError(
-                "rules come from files, as `ensue stream rules.cor stream.toml`, or from the"
-                " table in `[rules]` of the configuration: give one of them, and only one"
+                "rules come either from files, as in `ensue stream rules.cor stream.toml`, or from"
+                " the table in `[rules]` of the configuration: give exactly one of them"
             )
         if config.rules is not None and ontology:
-            raise UsageError("`--ontology` goes with rules from files; `[rules]` names a table")
+            raise UsageError(
+                "`--ontology` is allowed only for rules from files, and `[rules]` names a table:"
+                " leave out `--ontology`"
+            )
         from ensue.spark.failures import FAILURES, reason_with_advice
         from ensue.spark.session import open_session
         from ensue.spark.streaming import pipeline
@@ -74,7 +77,10 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("pyspark", "py4j", "pandas"):
             raise
-        raise UsageError("`ensue stream` needs PySpark: install `ensue[spark]`, and Java") from None
+        raise UsageError(
+            "`ensue stream` needs PySpark and Java: pip install 'ensue[spark]', and install Java 17"
+            " or newer"
+        ) from None
     watched: WatchedRules | WatchedTable
     if config.rules is None:
         watched = WatchedRules(libraries, ontology)
@@ -91,7 +97,7 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
         for each in dict.fromkeys(str(each.message) for each in told):
             say(each, "yellow")
         rules = counted(len(library.correlations), "rule")
-        how = "going on from" if resumed else "begun, with"
+        how = "going on from" if resumed else "starting with"
         say(f"{rules} over `{config.source.name}`; {how} checkpoint `{config.stream.checkpoint}`")
         _follow(running, watched)
     except FAILURES as failure:
@@ -101,16 +107,16 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
 
 
 def _check_call(libraries: Sequence[Path], config_path: Path) -> None:
-    """Raises `UsageError` for a library where the configuration should be."""
+    """Raise `UsageError` for a library in the place of the configuration."""
     if config_path.suffix == ".cor" or (libraries and config_path.is_dir()):
         raise UsageError(
-            "`ensue stream` takes library files and then a configuration:"
-            " `ensue stream rules.cor stream.toml`"
+            f"`ensue stream` needs library files and then a TOML file; given last is"
+            f" `{config_path}`: write `ensue stream rules.cor stream.toml`"
         )
 
 
 class WatchedRules:
-    """The files of a library as they were when they were last taken up."""
+    """The files of a library, and their texts when they were last loaded."""
 
     def __init__(self, paths: Sequence[Path], ontology: Sequence[Path] | None = None) -> None:
         self._paths = tuple(paths)
@@ -123,11 +129,11 @@ class WatchedRules:
         return list(self._texts)
 
     def have_changed(self) -> bool:
-        """Whether a file has come, gone or been written, and all stand still since the last look.
+        """Whether the files differ from the loaded ones, and are unchanged since the last call.
 
-        One that is being written may be read by half, or empty: rules would be dropped that are
-        about to come back, and their state with them. Raises `UsageError` if a file cannot be read;
-        the same is not said at every look.
+        A file that is being written may be read in half or empty, and rules would be dropped with
+        their state. So a change counts only once the files are stable. Raises `UsageError` if a
+        file cannot be read, but not again for the same reason at the next call.
         """
         before = self._seen
         try:
@@ -147,7 +153,7 @@ class WatchedRules:
         return load_library(self.files, self._ontology)
 
     def _read(self) -> dict[Path, bytes | None]:
-        """The texts by their files; None for one that is named and not there."""
+        """The texts by their files; None for a file that was named and is missing."""
         files: list[Path] = []
         for path in self._paths:
             files += sorted(path.glob("*.cor")) if path.is_dir() else [path]
@@ -156,7 +162,7 @@ class WatchedRules:
             try:
                 texts[path] = path.read_bytes()
             except FileNotFoundError:
-                # In a folder it has gone since; by its name it is missed when it is loaded.
+                # Loading reports a named file that is missing; one of a folder was deleted.
                 if path in self._paths:
                     texts[path] = None
         return texts
@@ -177,7 +183,7 @@ class RunningStream:
         self.query = pipeline.start(spark, library, config, alone=True)
 
     def tell(self) -> None:
-        """A line for each micro-batch that has been done since this was last asked."""
+        """Print a line for each micro-batch that was completed since the last call."""
         from ensue.spark.streaming.figures import figures_of
         from ensue.spark.streaming.sources import without_topics
 
@@ -193,8 +199,8 @@ class RunningStream:
     def change(self, library: Library) -> None:
         """Run other rules from the next micro-batch on.
 
-        Raises what is wrong with them before anything has changed, and `JobError` if the stream
-        had to be stopped for them and cannot be started again.
+        Raises the error of unusable rules before anything has changed, and `JobError` if the stream
+        was stopped for the new rules and cannot be started again.
         """
         self._pipeline.plan(self._spark, library, self._config)
         self.query.stop()
@@ -203,34 +209,34 @@ class RunningStream:
             self.query = self._pipeline.start(self._spark, library, self._config, alone=True)
         except UsageError as error:
             raise JobError(
-                "the stream was stopped to take up rules that have changed, and cannot be started"
-                f" again: {error}; the same command goes on from there"
+                "the stream was stopped to load changed rules, and cannot be started again:"
+                f" {error}; the same command goes on from the checkpoint"
             ) from None
         self.library = library
 
 
 def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
-    """A line for each micro-batch, until the stream ends. Raises what it has failed with."""
+    """Print a line for each micro-batch until the stream ends. Raises the error of the stream."""
     try:
         while True:
             active = running.query.isActive
             running.tell()
             if not active:
                 break
-            _look(running, watched)
+            _update_rules(running, watched)
             time.sleep(SECONDS_BETWEEN_LOOKS)
     except KeyboardInterrupt:
         running.query.stop()
-        say("stopped; the same command goes on from here")
+        say("stopped; the same command goes on from the checkpoint")
         return
     failure = running.query.exception()
     if failure is not None:
         raise failure
-    say("all that was there has been read")
+    say("the whole source has been read")
 
 
-def _look(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
-    """Take up rules that have changed, or say why not and keep the running rules."""
+def _update_rules(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
+    """Load rules that have changed, or say why not and keep the running rules."""
     before = {each.name: each for each in running.library.correlations}
     try:
         if not watched.have_changed():
@@ -239,10 +245,10 @@ def _look(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
         running.change(library)
     except LibraryError as error:
         show_findings(error.diagnostics, to_stderr=True)
-        say("the rules have changed and cannot be used; those of before go on", "yellow")
+        say("the rules have changed and cannot be used; the old rules go on", "yellow")
         return
     except UsageError as error:
-        say(f"the rules have changed and cannot be used, so those of before go on: {error}")
+        say(f"the rules have changed and cannot be used, so the old rules go on: {error}")
         return
     after = {each.name: each for each in library.correlations}
     told = {
@@ -251,7 +257,7 @@ def _look(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
         "removed": [name for name in before if name not in after],
     }
     parts = [f"{word} {listed(names)}" for word, names in told.items() if names]
-    say(f"the rules have changed: {'; '.join(parts) or 'all rules read as before'}")
+    say(f"the rules have changed: {'; '.join(parts) or 'all rules mean the same as before'}")
 
 
 def line_of(figures: Figures) -> str:

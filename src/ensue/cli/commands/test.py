@@ -1,7 +1,7 @@
-"""`ensue test`: golden cases, for users' own rules too.
+"""`ensue test`: golden cases.
 
-The cases are read, run and compared by `ensue.casefile`; here they are gathered, and what came of
-them is shown.
+`ensue.casefile` reads, runs and compares the cases; this module collects them and shows the
+results.
 """
 
 from __future__ import annotations
@@ -34,18 +34,20 @@ def run_cases(
         ),
     ],
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Name every case, not only those that fail.")
+        bool, typer.Option("--verbose", "-v", help="Name every case, not only failed ones.")
     ] = False,
     only: Annotated[
         str | None,
-        typer.Option("--only", "-k", metavar="TEXT", help="Only cases with this in their name."),
+        typer.Option(
+            "--only", "-k", metavar="TEXT", help="Only cases with this text in their name."
+        ),
     ] = None,
     engine: EngineName = "auto",
     ontology: OntologyFiles = None,
 ) -> None:
-    """Test rules by golden cases, your own included.
+    """Test rules by golden cases: events and expected outputs.
 
-    A case is a library, events, and what must come of them.
+    A case has a library, events, and the outputs that are expected.
 
     \b
     A case file is TOML:
@@ -56,10 +58,10 @@ def run_cases(
       events = ["0 Failed", "1 Failed", '2 Done from web {"user": "ann"}']
       outputs = ["3 Alarm"]
 
-    An event is 'TIME TYPE from SOURCE JSON', its id its place in the list; an output is
-    'TRIGGER TYPE LABELS JSON', where the trigger is the id of an event, or timer@TIME.
-    In place of events, events_file names a file as `ensue run` reads it, with columns,
-    type and timezone where its columns have other names.
+    An event is 'TIME TYPE from SOURCE JSON', and its id is its number in the list; an output is
+    'TRIGGER TYPE LABELS JSON', where the trigger is the id of an event, or timer@TIME. Instead of
+    events, events_file can name a file that `ensue run` can read; columns, type and timezone say
+    what its columns mean.
 
     \b
     Example:
@@ -70,7 +72,7 @@ def run_cases(
     Exit codes:
       0  every case passed
       1  a case failed
-      2  a file cannot be used (the others are run all the same), or a wrong call
+      2  a file cannot be used (the others are run nevertheless), or a wrong call
     """
     choose_engine(engine)
     known = load_ontology(ontology)
@@ -78,7 +80,9 @@ def run_cases(
     if only is not None:
         cases = [case for case in cases if only in case.name]
         if not cases and not problems:
-            raise UsageError(f"no case has `{only}` in its name")
+            raise UsageError(
+                f"`--only`: no case has `{only}` in its name: `--verbose` alone shows all names"
+            )
     if not cases:
         number = _number_of(problems)
         raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
@@ -92,7 +96,7 @@ def run_cases(
     show(f"{passed:,} passed, {len(failed):,} failed", "bold red" if failed else "bold green")
     if problems:
         found = counted(_number_of(problems), "problem")
-        raise CaseError("\n".join([f"cases that were not run, for {found}:", *problems]))
+        raise CaseError("\n".join([f"some cases were not run, because of {found}:", *problems]))
     if failed:
         raise typer.Exit(EXIT_FINDINGS)
 
@@ -108,12 +112,12 @@ def _gather(paths: Sequence[Path]) -> tuple[list[Case], list[str]]:
     for path in paths:
         if path.suffix == ".cor" and path.is_file():
             problems.append(
-                f"{path}: is a library, and cases are TOML (*.toml): `ensue check {path}` checks it"
+                f"{path}: is a library, and cases are TOML files: `ensue check {path}` checks it"
             )
             continue
         files = find_case_files(path)
         if not files:
-            problems.append(f"{path}: the folder holds no case file (*.toml)")
+            problems.append(f"{path}: the folder has no case file (*.toml)")
         for file in files:
             try:
                 cases += read_cases(file)

@@ -1,1 +1,1 @@
-"""How the command begins and ends: which commands there are, read options, a quick process."""
+"""The start and the end of the command: the catalogue of commands, options, a fast process."""

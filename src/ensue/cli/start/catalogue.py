@@ -1,7 +1,7 @@
-"""Which commands there are: where each stands, and its line in `ensue --help`.
+"""The catalogue of commands: the module of each, and its line in `ensue --help`.
 
-A command is imported when it is called, so that none waits for what only another one needs, and
-the help of `ensue` waits for none. A command is a function or, if it has commands of its own, a
+A command is imported when it is called, so that no command waits for imports that only another one
+needs, and `ensue --help` imports none. A command is a function or, if it has subcommands, a
 `typer.Typer`.
 """
 
@@ -14,13 +14,13 @@ from typing import Any
 
 import typer
 
-from ensue.cli.start.plain_help import tell_plainly
-from ensue.cli.start.plain_options import read_plainly
+from ensue.cli.start.plain_help import show_metavars
+from ensue.cli.start.plain_options import convert_plainly
 
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """A command: its module below `ensue.cli.commands`, its name there, and what it is for."""
+    """A command: its module below `ensue.cli.commands`, its name there, and its line of help."""
 
     module: str
     attribute: str
@@ -28,16 +28,18 @@ class CommandEntry:
 
 
 ENTRIES = {
-    "check": CommandEntry("check", "check", "Check a library: every mistake in it, at once."),
-    "run": CommandEntry("run", "run", "Run a library over events, and put out what follows."),
+    "check": CommandEntry("check", "check", "Check a library, and report all mistakes at once."),
+    "run": CommandEntry("run", "run", "Run a library over events, and write its outputs."),
     "explain": CommandEntry(
         "explain", "explain", "Explain a correlation in words, or draw its machine."
     ),
     "compare": CommandEntry(
-        "compare", "compare_correlations", "Compare two correlations: is one within the other?"
+        "compare", "compare_correlations", "Compare two correlations: does one contain the other?"
     ),
-    "test": CommandEntry("test", "run_cases", "Test rules by golden cases, your own included."),
-    "fmt": CommandEntry("fmt", "fmt", "Lay libraries out, comments kept."),
+    "test": CommandEntry(
+        "test", "run_cases", "Test rules by golden cases: events and expected outputs."
+    ),
+    "fmt": CommandEntry("fmt", "fmt", "Format libraries; comments are kept."),
     "stream": CommandEntry(
         "stream", "stream", "Run rules over a stream with Spark, from a source to a sink."
     ),
@@ -49,20 +51,20 @@ ENTRIES = {
         "remote.tail", "tail", "Print events and outputs of a server as they come."
     ),
     "rules": CommandEntry(
-        "remote.rules", "app", "Libraries of a server: list, put, try, put back."
+        "remote.rules", "app", "Manage the libraries of a server: list, put, try, roll back."
     ),
     "top": CommandEntry(
         "remote.top", "top", "Show throughput, latency and rules of a server, live."
     ),
     "context": CommandEntry(
-        "remote.context", "app", "Servers under names, for the commands that ask one."
+        "remote.context", "app", "Name servers, for the commands that call one."
     ),
     "request": CommandEntry(
-        "remote.request", "request", "Ask the gateways of a federation for something."
+        "remote.request", "request", "Send a request to the gateways of a federation."
     ),
-    "lsp": CommandEntry("lsp", "lsp", "Serve an editor: mistakes as you type, completion, hovers."),
-    "mcp": CommandEntry("mcp", "mcp", "Serve an assistant: check, explain, compare, test and run."),
-    "demo": CommandEntry("demo", "demo", "Tell a story in a minute: a rule, events, what follows."),
+    "lsp": CommandEntry("lsp", "lsp", "Language server for editors: mistakes, completion, hovers."),
+    "mcp": CommandEntry("mcp", "mcp", "Tools for assistants: check, explain, compare, test, run."),
+    "demo": CommandEntry("demo", "demo", "Show an example in a minute: a rule, events, outputs."),
     "bench": CommandEntry("bench", "bench", "Measure Ensue on this machine, beside other engines."),
     "history": CommandEntry(
         "history", "app", "Keep events in a history, find them, run rules over them."
@@ -71,7 +73,7 @@ ENTRIES = {
 
 
 class LoadedCommands(Mapping[str, Any]):
-    """The commands by name. Asking for one imports it; going over the names imports nothing."""
+    """The commands by name. Getting a command imports it; iterating over names imports nothing."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, Any] = {}
@@ -100,6 +102,6 @@ def _built(name: str, entry: CommandEntry) -> Any:
     else:
         holder.command(name, short_help=entry.line)(found)
     command = typer.main.get_group(holder).commands[name]
-    read_plainly(command)
-    tell_plainly(command)
+    convert_plainly(command)
+    show_metavars(command)
     return command

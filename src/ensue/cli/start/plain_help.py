@@ -1,7 +1,7 @@
-"""Help without the words of Python: `LIB...` instead of `{LIB}...` and `LIB <list[Path]>`.
+"""Help without Python annotations: `LIB...` instead of `{LIB}...` and `LIB <list[Path]>`.
 
-Typer shows the annotation of every argument. Here an argument has its metavar in the usage line and
-in the list, as our help texts speak of it. A Typer that works otherwise is left alone.
+Typer shows the annotation of every argument. Here the usage line and the list of arguments show the
+metavar, which the help texts use as well. With a Typer of another structure nothing is changed.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 
-def tell_plainly(command: Any) -> None:
-    """Have the arguments of a command, and of the commands below it, shown by their metavars."""
+def show_metavars(command: Any) -> None:
+    """Show the arguments of a command and its subcommands by their metavars."""
     for each in command.params:
         if getattr(each, "param_type_name", "") == "argument" and hasattr(each, "display_name_raw"):
             each.display_type_rich = _no_type
             each._usage_display_name = _usage_of(each)
     for each in getattr(command, "commands", {}).values():
-        tell_plainly(each)
+        show_metavars(each)
 
 
 def _no_type(ctx: Any) -> str:  # noqa: ARG001

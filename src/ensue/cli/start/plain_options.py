@@ -1,9 +1,9 @@
-"""Options that are texts or paths, read as they stand.
+"""Conversion of options that are texts or paths, without pydantic.
 
-Typer asks pydantic for the value of every option, given or not, and loading pydantic takes longer
-than most commands take to run. Here an option that was not given has no value, and texts and paths
-are taken as they are; numbers and choices are left to Typer. A Typer that works otherwise is left
-alone.
+Typer converts the value of every option by pydantic, also of options that were not given, and
+loading pydantic takes longer than most commands take to run. Here texts and paths are converted
+directly, and options that were not given not at all; numbers and choices are left to Typer. With a
+Typer of another structure nothing is changed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PLAIN: Mapping[Any, Callable[[Any], Any]] = {
 
 
 class _PlainValue:
-    """Stands where Typer keeps how the value of an option is made."""
+    """Replaces Typer's converter of the value of an option."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         if value is None:
@@ -38,23 +38,23 @@ class _PlainValue:
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
 
 
-def read_plainly(command: Any) -> None:
-    """Have the options of a command, and of the commands below it, read plainly."""
+def convert_plainly(command: Any) -> None:
+    """Convert the options of a command and its subcommands without pydantic where possible."""
     for each in command.params:
-        _read_plainly(each)
+        _convert_plainly(each)
     help_of = command.get_help_option
 
     def plain_help(ctx: Any) -> Any:
         option = help_of(ctx)
         if option is not None:
-            _read_plainly(option)
+            _convert_plainly(option)
         return option
 
     command.get_help_option = plain_help
     for each in getattr(command, "commands", {}).values():
-        read_plainly(each)
+        convert_plainly(each)
 
 
-def _read_plainly(option: Any) -> None:
+def _convert_plainly(option: Any) -> None:
     if getattr(option, "_runtime_param", option) is None:
         option._runtime_param = _PlainValue()

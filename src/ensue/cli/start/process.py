@@ -1,11 +1,11 @@
-"""What holds for a process that is the `ensue` command and nothing else: a quick start and end.
+"""Settings of a process that runs only the `ensue` command: a fast start and a fast end.
 
-Python's collector of garbage goes over all modules again and again while they are loaded, finds
-nothing, and takes a tenth of a short run for it: it rests until there is work. pyarrow is loaded
-without pandas. At the end nothing is taken apart that the system frees anyway.
+While modules are loaded, the garbage collector finds nothing and takes a tenth of a short run, so
+it is switched off until the command begins its work. pyarrow is loaded without pandas. At the end,
+modules and objects are not torn down, since the system frees their memory anyway.
 
-A program that calls the command from within (`is_own` is False then) keeps its collector, its
-pandas and its life.
+In a program that calls the command from its own code (`is_own` is False), nothing of this is
+changed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from importlib.abc import MetaPathFinder
 from typing import Any, NoReturn
 
 is_own = False
-"""Whether this process is the command and nothing else."""
+"""Whether this process runs only the `ensue` command."""
 
 
 def begin() -> None:
-    """Take this process for the command's own."""
+    """Declare that this process runs only the `ensue` command."""
     global is_own
     is_own = True
 
 
 def work() -> None:
-    """Everything is loaded: collect garbage from now on, and pass over what is there."""
+    """Switch the garbage collector on after loading; it skips all objects that exist by now."""
     if is_own:
         gc.freeze()
         gc.enable()
@@ -39,7 +39,7 @@ def work() -> None:
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """A block in which modules are loaded; garbage is not collected meanwhile."""
+    """A block that loads modules, without garbage collection."""
     gc.disable()
     try:
         yield
@@ -48,10 +48,10 @@ def loading() -> Iterator[None]:
 
 
 def leave(end: SystemExit) -> NoReturn:
-    """End the process as was asked, with what stands in its streams written.
+    """End the process with the given exit code, after its streams are flushed.
 
-    Threads and the functions that were registered for the end have their turn, as in any Python;
-    modules and objects are left to the system. An end with a message is Python's to tell.
+    Threads are joined and `atexit` functions run, as in any Python process; modules and objects are
+    not torn down. An exit with a message is raised for Python to print.
     """
     if not isinstance(end.code, int | None):
         raise end
@@ -70,10 +70,10 @@ class _NoPandas(MetaPathFinder):
 
 
 def load_pyarrow() -> None:
-    """Load pyarrow, in a process of our own without pandas.
+    """Load pyarrow, and in a process that runs only the command do so without pandas.
 
-    pyarrow loads pandas where it is installed, to know its objects when it meets them. A run of
-    files has none, and a quarter of a second to lose.
+    pyarrow imports pandas if it is installed, to recognise its objects. A run over files has none
+    of them, and the import takes a quarter of a second.
     """
     if "pyarrow" in sys.modules or not is_own:
         return
@@ -82,7 +82,7 @@ def load_pyarrow() -> None:
     try:
         import pyarrow as pa
 
-        # It looks for pandas once, when it is first given something to convert.
+        # pyarrow looks for pandas once, at its first conversion.
         pa.array([1])
     finally:
         sys.meta_path.remove(blocked)

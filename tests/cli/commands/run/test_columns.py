@@ -131,7 +131,7 @@ def test_records_are_sorted_outside_of_memory(
     file.write_bytes(b"\n".join(lines))
     same_on_all_engines(ensue, tmp_path, library, "-e", file)
     answer = ensue("run", library, "-e", file, "--engine", "batch", "--out", tmp_path / "x.jsonl")
-    assert "sorted by time outside of memory" in answer.err
+    assert "sorted by time on disk" in answer.err
 
 
 def as_table(events: list[dict[str, Any]]) -> pa.Table:

@@ -160,7 +160,7 @@ def test_texts_in_views_are_read_as_others(
 
     answer = ensue("run", library, "-e", file, "--engine", engine)
 
-    assert "mistake in ensue" not in answer.err
+    assert "bug in ensue" not in answer.err
     assert "3 events read" in answer.err
 
 

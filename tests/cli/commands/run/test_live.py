@@ -132,4 +132,7 @@ def test_engines_that_read_all_at_once_are_refused(
     answer = ensue("run", rules, "-e", events, option, "--engine", engine)
 
     assert answer.code == 2
-    assert f"`{option}` reads event by event, and the engine `{engine}` does not" in answer.err
+    assert (
+        f"`{option}` needs an engine that reads event by event, and `{engine}` does not"
+        in answer.err
+    )

@@ -153,7 +153,7 @@ def test_events_inside_of_one_object_are_answered_with_what_takes_them_out(
     answer = ensue("run", logins, "-e", log, "--columns", "time=eventTime")
 
     assert answer.code == 1
-    assert f"holds {count}" in answer.err
+    assert f"the first record has {count}" in answer.err
     assert f"`jq -c '{path}'`" in answer.err
 
 
@@ -330,7 +330,7 @@ def test_a_file_that_is_no_csv_as_it_stands_is_answered_with_what_makes_it_some(
             "`iconv -f CP1252 -t UTF-8`",
         ),
         ("log.csv", LINES.replace("outcome", "result").encode(), "`--columns outcome=COLUMN`"),
-        ("log.json", json.dumps([{"time": 1}], indent=1).encode(), "makes lines of this file"),
+        ("log.json", json.dumps([{"time": 1}], indent=1).encode(), "converts this file"),
         ("log.csv", b"time,who,outcome\n1714978800,ann,no\n", "as `time=COLUMN:s`"),
         ("log.csv", b"time,who,outcome\n1714978800123,ann,no\n", "as `time=COLUMN:ms`"),
         ("log.csv", b"time,who,outcome\n1714978800123456789,ann,no\n", "as `time=COLUMN:ns`"),

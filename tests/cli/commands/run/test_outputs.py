@@ -100,7 +100,7 @@ def test_a_hard_link_to_the_input_is_the_input(
     os.link(given, link)
     answer = ensue("run", library, "-e", given, option, link)
     assert answer.code == 2
-    assert "`--events` names too: choose another file" in answer.err
+    assert "is also the file of `--events`: choose another file" in answer.err
     assert given.read_bytes() == before
 
 
@@ -112,7 +112,7 @@ def test_a_link_that_leads_to_itself_is_no_input(
     link.symlink_to(link)
     answer = ensue("run", library, "-e", link, "--out", out)
     assert answer.code == 2
-    assert "mistake in ensue" not in answer.err
+    assert "bug in ensue" not in answer.err
     assert "link.jsonl" in answer.err
 
 

@@ -209,8 +209,8 @@ class TestWrongCalls:
             (["--engine", "steam"], "there is no engine `steam`; choose one of `auto`"),
             (["--correlation", "guessed"], "did you mean `Guessed`?"),
             (["--format", "xml"], "there is no event format `xml`"),
-            (["--out", "{events}"], "`--events` names too"),
-            (["--late", "{rules}"], "the library names too"),
+            (["--out", "{events}"], "is also the file of `--events`"),
+            (["--late", "{rules}"], "is also the file of the library"),
             (["--late", "a.jsonl", "--dead-letter", "a.jsonl"], "choose another file"),
             (["--out", "{folder}"], "is a directory"),
             (["--frobnicate"], "No such option: --frobnicate"),
@@ -277,8 +277,8 @@ def test_warnings_about_the_library_are_mentioned_in_a_line(
     ("out", "advice"),
     [
         (".", "give the path of a file"),
-        ("nowhere/outputs.jsonl", "make the folder that it is to stand in first"),
-        ("rules.cor/outputs.jsonl", "look for a slip in the path"),
+        ("nowhere/outputs.jsonl", "create its folder first"),
+        ("rules.cor/outputs.jsonl", "check the path for a typo"),
     ],
 )
 def test_an_output_that_cannot_be_written_says_what_to_do(
@@ -310,7 +310,7 @@ class TestHints:
         answer = ensue("run", rules, "-e", "-", stdin=lines)
 
         assert (answer.code, answer.out) == (0, "")
-        assert "no event is of a type that the library declares" in answer.err
+        assert "no event has a type that the library declares" in answer.err
         assert "`door`, `login_failed`; known: `Alarm`, " in answer.err
 
     def test_a_type_that_is_nearly_one_is_mentioned_where_nothing_was_found(
@@ -360,7 +360,10 @@ class TestHints:
 
         assert answer.code == 1
         assert "not one of 2 records could be read; the first is stdin:1\n" in answer.err
-        assert "2 times have no offset, as in stdin:1: `--timezone UTC`" in answer.err
+        assert (
+            "2 times have no offset, as in stdin:1: give a time zone, as in `--timezone UTC`"
+            in answer.err
+        )
         assert answer.err.endswith("0 events read, 2 refused; 0 outputs\n")
 
     def test_nothing_to_read_and_something_that_was_read_are_no_findings(
@@ -375,11 +378,11 @@ class TestHints:
         path = tmp_path / "array.json"
         path.write_text(f"[{', '.join(events.read_text().splitlines())}]")
 
-        assert "not one line is a JSON object" in ensue("run", rules, "-e", path).err
+        assert "no line is a JSON object" in ensue("run", rules, "-e", path).err
 
     def test_objects_that_are_no_events_get_no_advice_on_the_format(
         self, ensue: Ensue, rules: Path
     ) -> None:
         answer = ensue("run", rules, "-e", "-", stdin='{"id": "1"}\n')
 
-        assert "not one line" not in answer.err
+        assert "no line is" not in answer.err

@@ -97,7 +97,7 @@ def test_rules_of_a_folder_are_added_replaced_and_removed_while_a_stream_runs(
 
         # What is broken is told with its place, and the rules of before go on.
         (rules / "silence.cor").write_text(SILENCE.replace("repeat", "repaet"))
-        stream.wait_for("those of before go on")
+        stream.wait_for("the old rules go on")
         assert re.search(r"silence\.cor:2:\d+: error: .*\n.*repaet.*\n *\| *\^", log_of(tmp_path))
 
         # What is added takes effect, and an unchanged rule keeps its state.
@@ -149,7 +149,7 @@ def test_rules_of_a_table_are_looked_at_while_a_stream_runs(
         # Those of before also go on if the table is read while it is being written.
         stream.wait_for("silence in table")
         stream.wait_for("did you mean `Sensor`")
-        stream.wait_for("those of before go on")
+        stream.wait_for("the old rules go on")
 
         write_table(rules, a_types=TYPES, jump=JUMP, silence=SILENCE)
         stream.wait_for("the rules have changed: added `Silence`")

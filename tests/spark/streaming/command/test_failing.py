@@ -78,7 +78,7 @@ def test_a_file_that_is_no_parquet_may_be_mended_and_the_stream_goes_on(
     assert code == 2
     assert "/events/00001.parquet" in said
     assert "put a whole file in its place" in said
-    assert run(tmp_path, capsys) == (0, "all that was there has been read")
+    assert run(tmp_path, capsys) == (0, "the whole source has been read")
 
 
 def test_a_sink_that_cannot_be_written_to_is_named_with_its_micro_batch(
@@ -182,7 +182,7 @@ def test_files_of_parquet_may_be_passed_over_that_cannot_be_read(
     (tmp_path / "events" / "00002.parquet").write_bytes(b"no columns here")
     config = CONFIG.replace("maxFilesPerTrigger = 1", 'ignoreCorruptFiles = "true"')
 
-    assert run(tmp_path, capsys, config) == (0, "all that was there has been read")
+    assert run(tmp_path, capsys, config) == (0, "the whole source has been read")
 
     planned = (tmp_path / "checkpoint" / "sources" / "0" / "0").read_text()
     assert planned.count(".parquet") == 3

@@ -35,7 +35,7 @@ def test_a_call_without_a_configuration_is_refused(capsys: pytest.CaptureFixture
         main(["stream", "rules.cor"])
 
     assert ended.value.code == 2
-    assert "takes library files and then a configuration" in capsys.readouterr().err
+    assert "needs library files and then a TOML file" in capsys.readouterr().err
 
 
 def test_a_mistake_in_the_configuration_is_told_with_its_file(

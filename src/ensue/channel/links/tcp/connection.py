@@ -1,9 +1,9 @@
 """One TCP connection of a link: handshake, frames, acknowledgements, heartbeats, limits.
 
-Bytes come in from a stranger. Before the handshake is done only small frames are read, and only for
-a short time; afterwards every frame is checked, and the first bad one ends the session with a
-counted reason. Where an event that has arrived finds a full queue or link, nothing more is read
-until there is room, so that the wait travels back to the other process.
+The other side is not trusted. Before the handshake is done only small frames are read, and only for
+a short time. Afterwards every frame is checked, and the first bad one ends the session with a
+counted fault. If a received event finds a full queue or link, nothing more is read until there is
+room, so that back pressure reaches the other process.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from ensue.channel.links.tcp.wire import (
 )
 
 WRITE_LIMIT = 256 * 1024
-"""Bytes that wait in the process for the other side to read, before nothing more is written."""
+"""The most bytes that wait in this process for the other side to read."""
 HANDSHAKE_SECONDS = 5.0
 ACKNOWLEDGE_AFTER = 64
 ACKNOWLEDGE_WITHIN = 0.02
 HEARTBEAT = 2.0
 SILENCE = 3 * HEARTBEAT
 WAITING_FOR_ROOM = "ensue link waiting for room"
-"""The name of the task in which an event that a link has brought waits for room."""
+"""The name of the task in which a received event waits for room."""
 
 log = logging.getLogger("ensue.channel")
 
@@ -52,21 +52,21 @@ log = logging.getLogger("ensue.channel")
 class ConnectionOwner(Protocol):
     """The listener or the dialling link that a connection belongs to."""
 
-    links: LinkLoop
+    link_loop: LinkLoop
     protection: Protection
     is_caller: bool
 
-    def greeting(self) -> Introduction:
-        """What a caller says of itself."""
+    def introduction(self) -> Introduction:
+        """The introduction of this side, without its proof."""
 
-    def meet(self, introduction: Introduction) -> Session:
-        """The session of a verified introduction. Raises `LinkFaultError` to refuse it."""
+    def session_for(self, introduction: Introduction) -> Session:
+        """The session for a verified introduction. Raises `LinkFaultError` to refuse it."""
 
     def admit(self, connection: TcpConnection) -> bool:
         """Whether a new connection may begin its handshake."""
 
-    def settle(self, connection: TcpConnection) -> None:
-        """The handshake of a connection is over, one way or the other."""
+    def handshake_ended(self, connection: TcpConnection) -> None:
+        """Stop counting a connection whose handshake has succeeded or failed."""
 
     def note_fault(self, fault: LinkFault) -> None: ...
 
@@ -76,7 +76,7 @@ class TcpConnection(asyncio.Protocol):
 
     def __init__(self, owner: ConnectionOwner) -> None:
         self._owner = owner
-        self._loop = owner.links.loop
+        self._loop = owner.link_loop.loop
         self._handshake: Handshake | None = None
         self._session: Session | None = None
         self._transport: asyncio.Transport | None = None
@@ -84,7 +84,7 @@ class TcpConnection(asyncio.Protocol):
         self._is_waiting = False
         self._is_retired = False
         self._is_reading_paused = False
-        self._hurry_timer: asyncio.TimerHandle | None = None
+        self._handshake_timer: asyncio.TimerHandle | None = None
         self._ack_timer: asyncio.TimerHandle | None = None
         self._beat_timer: asyncio.TimerHandle | None = None
         self._last_heard = 0.0
@@ -109,7 +109,7 @@ class TcpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def retire(self) -> None:
-        """Deliver nothing more: the next connection brings again what is unread here."""
+        """Deliver nothing more: the next connection brings the unread events again."""
         self._is_retired = True
         self.abort()
 
@@ -123,24 +123,24 @@ class TcpConnection(asyncio.Protocol):
             self.abort()
             return
         self._last_heard = self._loop.time()
-        self._hurry_timer = self._loop.call_later(HANDSHAKE_SECONDS, self._give_up_handshake)
+        self._handshake_timer = self._loop.call_later(HANDSHAKE_SECONDS, self._end_slow_handshake)
         certificate = transport.get_extra_info("peercert")
         self._handshake = Handshake(
             self._owner.is_caller,
             self._owner.protection.secret_bytes,
-            self._owner.links.entropy,
+            self._owner.link_loop.entropy,
             certificate if self._owner.protection.has_certificates else None,
         )
         if self._owner.is_caller:
             self.write(framed(self._handshake.hello()))
-        # With TLS, the first bytes may have come together with the end of its handshake.
+        # With TLS, the first bytes may have arrived together with the end of its handshake.
         self._read_frames()
 
     def connection_lost(self, error: Exception | None) -> None:  # noqa: ARG002 - asyncio's own
-        for timer in (self._hurry_timer, self._ack_timer, self._beat_timer):
+        for timer in (self._handshake_timer, self._ack_timer, self._beat_timer):
             if timer is not None:
                 timer.cancel()
-        self._owner.settle(self)
+        self._owner.handshake_ended(self)
         if self._session is not None:
             # The next connection brings unread events again.
             self._is_retired = self._is_retired or self._session.reliable
@@ -176,7 +176,7 @@ class TcpConnection(asyncio.Protocol):
         self._acknowledge_soon()
 
     def _fail(self, fault: LinkFault) -> None:
-        """End the connection, and the session with it, for what the other side has done."""
+        """End the connection and its session because of a fault of the other side."""
         log.info("a link was ended: %s", fault)
         self._is_retired = True
         self._owner.note_fault(fault)
@@ -186,20 +186,20 @@ class TcpConnection(asyncio.Protocol):
 
     # Handshake.
 
-    def _give_up_handshake(self) -> None:
+    def _end_slow_handshake(self) -> None:
         if self._session is None:
             self._fail(LinkFault.TOO_SLOW)
 
-    def _shake_hands(self, handshake: Handshake, frame: Frame) -> None:
+    def _continue_handshake(self, handshake: Handshake, frame: Frame) -> None:
         answer = handshake.receive(frame)
         if isinstance(answer, Challenge):
             self.write(framed(answer))
         elif answer is None:
-            self.write(framed(handshake.introduce(self._owner.greeting())))
+            self.write(framed(handshake.introduce(self._owner.introduction())))
         else:
-            session = self._owner.meet(answer)
+            session = self._owner.session_for(answer)
             if not self._owner.is_caller:
-                own = session.introduction(self._owner.greeting().channel)
+                own = session.introduction(self._owner.introduction().channel)
                 self.write(framed(handshake.introduce(own)))
             self._begin(session, answer)
 
@@ -207,12 +207,12 @@ class TcpConnection(asyncio.Protocol):
         session.attach(self, other)
         self._session, self._handshake = session, None
         self._frames.limit = LARGEST_FRAME + LENGTH
-        if self._hurry_timer is not None:
-            self._hurry_timer.cancel()
-        self._owner.settle(self)
+        if self._handshake_timer is not None:
+            self._handshake_timer.cancel()
+        self._owner.handshake_ended(self)
         self._beat()
         if session.waiting is not None and not session.waiting.done():
-            # An event that an earlier connection has brought still waits for room.
+            # An event that an earlier connection received still waits for room.
             self._wait_for(session.waiting)
 
     # Frames.
@@ -222,7 +222,7 @@ class TcpConnection(asyncio.Protocol):
         if session is None:
             if self._handshake is None:
                 raise LinkFaultError(LinkFault.UNEXPECTED)
-            self._shake_hands(self._handshake, frame)
+            self._continue_handshake(self._handshake, frame)
         elif type(frame) is Numbered:
             if blocked := self._receive(session, frame):
                 self._wait_for(wait_all(blocked))
@@ -230,10 +230,10 @@ class TcpConnection(asyncio.Protocol):
             session.acknowledged(frame.received)
         elif isinstance(frame, Advert | FilterStatement):
             blocked = session.receive_news(frame)
-            # Reading predicates takes its time: other links have their turn before the next ones.
+            # Parsing predicates is slow, so other links get their turn before the next frame.
             self._wait_for(wait_all(blocked) if blocked else asyncio.sleep(0))
         elif isinstance(frame, Bye):
-            session.over()
+            session.end()
         elif not isinstance(frame, Heartbeat):
             raise LinkFaultError(LinkFault.UNEXPECTED)
 
@@ -243,12 +243,12 @@ class TcpConnection(asyncio.Protocol):
         except LinkFaultError:
             raise
         except BaseException:
-            # `SystemExit` and the like were counted as a consumer's failure, and must not end the
-            # thread of all links.
+            # `SystemExit` and the like have been counted as a consumer's failure, and must not end
+            # the thread of all links.
             return ()
 
     def _wait_for(self, room: Awaitable[None]) -> None:
-        """Read no further until there is room for the event at hand."""
+        """Stop reading until there is room for the received event."""
         self._is_waiting = True
         session, transport = self._session, self._transport
         assert session is not None
@@ -281,7 +281,7 @@ class TcpConnection(asyncio.Protocol):
         if self._ack_timer is not None:
             self._ack_timer.cancel()
             self._ack_timer = None
-        # One that the other side does not read is made again, for more events, once it does.
+        # While the other side does not read, acknowledgements are put off and then combined.
         if self._session is not None and self._session.unacknowledged and not self.is_choked:
             self.write(self._session.acknowledgement())
 

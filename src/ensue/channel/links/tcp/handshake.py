@@ -1,15 +1,15 @@
 """The handshake: each end of a connection proves its identity before any other message.
 
-    caller    Hello(nonce)                       nothing of itself yet
-    listener  Challenge(nonce, proof)            it knows the secret
-    caller    Introduction(channel, ..., proof)  so does the caller
-    listener  Introduction(channel, ..., proof)  the session begins
+    caller    Hello(nonce)                       reveals nothing about the caller
+    listener  Challenge(nonce, proof)            proves that the listener knows the secret
+    caller    Introduction(channel, ..., proof)  proves that the caller knows the secret
+    listener  Introduction(channel, ..., proof)  begins the session
 
-A proof is an HMAC-SHA256 by the shared secret over both nonces, the role and the message, so that
-none can be replayed, turned round or altered. Without a secret proofs are empty; certificates are
-then checked by TLS before. With certificates, the name of the channel (its id up to `#`) has to be
-one of the names in the certificate, secret or not. In come frames, out go frames; bytes are moved
-in `connection`.
+A proof is an HMAC-SHA256 with the shared secret over both nonces, the role and the message, so that
+it can be neither replayed, nor reflected to its sender, nor altered. Without a secret, proofs are
+empty; TLS has then checked certificates before. With certificates, the name of the channel (its id
+up to `#`) has to be one of the names in the certificate, with or without a secret. Frames come in
+and go out; `connection` reads and writes the bytes.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Handshake:
         self._other_nonce: bytes | None = None
 
     def hello(self) -> Hello:
-        """The first frame, of the caller."""
+        """The first frame, sent by the caller."""
         return Hello(PROTOCOL, self._nonce)
 
     def receive(self, frame: Frame) -> Challenge | Introduction | None:
         """Check a frame of the other side.
 
-        Returns the challenge to send, or an introduction that has been verified; None where the
-        caller is to introduce itself.
+        Returns the challenge to send next, or the verified introduction of the other side, or None
+        if the caller has to introduce itself next.
         """
         if isinstance(frame, Introduction) and self._other_nonce is not None:
             self._check_introduction(frame)
@@ -69,29 +69,29 @@ class Handshake:
 
     def introduce(self, introduction: Introduction) -> Introduction:
         """Add the proof to this side's introduction."""
-        said = _said(introduction)
-        return msgspec.structs.replace(introduction, proof=self._proof(said, self._is_caller))
+        message = _without_proof(introduction)
+        return msgspec.structs.replace(introduction, proof=self._proof(message, self._is_caller))
 
     def _check_introduction(self, introduction: Introduction) -> None:
-        self._verify(introduction.proof, _said(introduction), not self._is_caller)
+        self._verify(introduction.proof, _without_proof(introduction), not self._is_caller)
         if self._certificate is not None:
             name = introduction.channel.rpartition("#")[0]
             if name not in names_of(self._certificate):
                 raise LinkFaultError(LinkFault.WRONG_NAME)
 
-    def _proof(self, said: bytes, by_caller: bool) -> bytes:
+    def _proof(self, message: bytes, by_caller: bool) -> bytes:
         if self._secret is None:
             return b""
         nonces = (self._nonce, self._other_nonce or b"")
         caller, listener = nonces if self._is_caller else reversed(nonces)
         role = b"caller" if by_caller else b"listener"
-        text = encode(("ensue link", PROTOCOL, role, caller, listener, said))
+        text = encode(("ensue link", PROTOCOL, role, caller, listener, message))
         return hmac.digest(self._secret, text, "sha256")
 
-    def _verify(self, proof: bytes, said: bytes, by_caller: bool) -> None:
-        if not hmac.compare_digest(proof, self._proof(said, by_caller)):
+    def _verify(self, proof: bytes, message: bytes, by_caller: bool) -> None:
+        if not hmac.compare_digest(proof, self._proof(message, by_caller)):
             raise LinkFaultError(LinkFault.UNAUTHENTICATED)
 
 
-def _said(introduction: Introduction) -> bytes:
+def _without_proof(introduction: Introduction) -> bytes:
     return encode(msgspec.structs.replace(introduction, proof=b""))

@@ -1,8 +1,8 @@
 """Links between channels of different processes, by TCP: listening and dialling.
 
-One thread runs an asyncio loop for all links of the process; suppliers only encode. A link is
-dialled by one side, which tries again with growing pauses for as long as the link is wanted. What
-goes over a link and where to is decided in `federation`, what is sent again in `session`.
+One thread runs an asyncio loop for all links of the process; suppliers only encode. One side dials,
+and dials again with growing pauses until the link is closed. `federation` decides which messages go
+over which link, and `session` which messages are sent again.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from ensue.errors import UsageError
 
 HIGHEST_PORT = 65_535
 CALLERS = 64
-"""How many callers a listener lets try to prove who they are at a time."""
+"""The most callers of a listener that are in their handshake at a time."""
 SESSIONS_A_CHANNEL = 8
 MEBIBYTE = 1024 * 1024
 
 
 class Listener:
-    """Takes links from channels that dial."""
+    """Accepts links from channels that dial."""
 
     is_caller = False
 
     def __init__(
         self,
         router: Router,
-        links: LinkLoop,
+        link_loop: LinkLoop,
         host: str,
         port: int,
         *,
@@ -53,7 +53,7 @@ class Listener:
         **protection: Any,
     ) -> None:
         _check_port(port, 0)
-        self.links = links
+        self.link_loop = link_loop
         self.protection = _protection(host, protection)
         self._router = router
         self._options = {
@@ -63,9 +63,9 @@ class Listener:
         self._most_sessions = _at_least_one("sessions", sessions)
         self._sessions: dict[str, Session] = {}
         self._callers: set[TcpConnection] = set()
-        self._at_the_door: set[asyncio.Transport] = set()
+        self._in_tls_handshake: set[asyncio.Transport] = set()
         try:
-            self._server: asyncio.Server = links.run(self._open(host, port))
+            self._server: asyncio.Server = link_loop.run(self._open(host, port))
         except (OSError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise UsageError(f"cannot listen on {host}:{port}: {reason}") from None
@@ -75,32 +75,32 @@ class Listener:
         context = self.protection.context(is_server=True)
 
         def answer() -> asyncio.BaseProtocol:
-            return TcpConnection(self) if context is None else Doorway(self, context)
+            return TcpConnection(self) if context is None else TlsCaller(self, context)
 
-        return await self.links.loop.create_server(answer, host, port)
+        return await self.link_loop.loop.create_server(answer, host, port)
 
-    def greeting(self) -> Introduction:
+    def introduction(self) -> Introduction:
         return Introduction(self._router.id, "listener", True, 0, 0, b"")
 
     def admit(self, connection: TcpConnection) -> bool:
-        if len(self._callers) + len(self._at_the_door) >= CALLERS:
+        if len(self._callers) + len(self._in_tls_handshake) >= CALLERS:
             return False
         self._callers.add(connection)
         return True
 
-    def settle(self, connection: TcpConnection) -> None:
+    def handshake_ended(self, connection: TcpConnection) -> None:
         self._callers.discard(connection)
 
-    async def shake_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
-        """The handshake of TLS, of a caller that counts as one from its first byte on."""
-        if len(self._callers) + len(self._at_the_door) >= CALLERS:
+    async def start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
+        """Run the TLS handshake of a caller, which is counted from its first byte on."""
+        if len(self._callers) + len(self._in_tls_handshake) >= CALLERS:
             self.note_fault(LinkFault.TOO_MANY_CALLERS)
             transport.abort()
             return
-        self._at_the_door.add(transport)
+        self._in_tls_handshake.add(transport)
         connection = TcpConnection(self)
         try:
-            secured = await self.links.loop.start_tls(
+            secured = await self.link_loop.loop.start_tls(
                 transport,
                 connection,
                 context,
@@ -112,21 +112,21 @@ class Listener:
             transport.abort()
             return
         finally:
-            self._at_the_door.discard(transport)
+            self._in_tls_handshake.discard(transport)
         if secured is not None:
             connection.connection_made(secured)
 
     def note_fault(self, fault: LinkFault) -> None:
         self._router.note_fault(fault)
 
-    def meet(self, introduction: Introduction) -> Session:
+    def session_for(self, introduction: Introduction) -> Session:
         if introduction.channel == self._router.id:
             raise LinkFaultError(LinkFault.OWN_NAME)
         session = self._sessions.get(introduction.link)
         if session is not None and not session.is_finished:
             if session.neighbour == introduction.channel:
                 return session
-            # A link belongs to the channel that began it.
+            # The name of a link belongs to the channel that began the session.
             raise LinkFaultError(LinkFault.UNEXPECTED)
         self._sessions = {
             name: each for name, each in self._sessions.items() if not each.is_finished
@@ -138,23 +138,23 @@ class Listener:
             raise LinkFaultError(LinkFault.TOO_MANY_SESSIONS)
         self._router.admit(introduction.channel, None)
         options = self._options[introduction.reliable]
-        session = Session(self._router, self.links, introduction.link, options)
+        session = Session(self._router, self.link_loop, introduction.link, options)
         self._sessions[introduction.link] = session
         return session
 
     def close(self) -> None:
-        self.links.loop.call_soon_threadsafe(self._end)
+        self.link_loop.loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
         self._server.close()
         for caller in list(self._callers):
             caller.abort()
-        for transport in list(self._at_the_door):
+        for transport in list(self._in_tls_handshake):
             transport.abort()
 
 
-class Doorway(asyncio.Protocol):
-    """A caller before TLS: nothing is read until it has its place among the callers."""
+class TlsCaller(asyncio.Protocol):
+    """A caller before its TLS handshake: nothing is read until the listener has counted it."""
 
     def __init__(self, listener: Listener, context: ssl.SSLContext) -> None:
         self._listener = listener
@@ -163,8 +163,9 @@ class Doorway(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         opened = cast(asyncio.Transport, transport)
         opened.pause_reading()
-        shaking = self._listener.shake_tls(opened, self._context)
-        self._shaking = self._listener.links.loop.create_task(shaking)
+        handshake = self._listener.start_tls(opened, self._context)
+        # The loop keeps only a weak reference to a task.
+        self._task = self._listener.link_loop.loop.create_task(handshake)
 
 
 class TcpLink:
@@ -175,7 +176,7 @@ class TcpLink:
     def __init__(
         self,
         router: Router,
-        links: LinkLoop,
+        link_loop: LinkLoop,
         host: str,
         port: int,
         *,
@@ -190,7 +191,7 @@ class TcpLink:
         **protection: Any,
     ) -> None:
         _check_port(port, 1)
-        self.links = links
+        self.link_loop = link_loop
         self.protection = _protection(host, protection)
         self._context = self.protection.context(is_server=False)
         self._address = (host, port)
@@ -206,7 +207,7 @@ class TcpLink:
         self.last_fault: LinkFault | None = None
         self._connection: TcpConnection | None = None
         self._is_up = threading.Event()
-        self._dialling = asyncio.run_coroutine_threadsafe(self._dial(), links.loop)
+        self._dialling = asyncio.run_coroutine_threadsafe(self._dial(), link_loop.loop)
 
     @property
     def is_connected(self) -> bool:
@@ -214,29 +215,29 @@ class TcpLink:
 
     @property
     def unsent(self) -> int:
-        """How many events the link could neither send nor keep, by destination."""
+        """Events that the link could neither send nor keep, counted once for each destination."""
         return self._unsent_before + self.session.unsent
 
     def wait_until_connected(self, within: DurationLike = "5 s") -> bool:
         return self._is_up.wait(microseconds_in(within) / 1_000_000)
 
     def interrupt(self) -> None:
-        """Cut the connection, as a network might. The link dials again."""
+        """Abort the connection, as a network failure would. The link dials again."""
         self._is_up.clear()
         if self._connection is not None:
-            self.links.loop.call_soon_threadsafe(self._connection.abort)
+            self.link_loop.loop.call_soon_threadsafe(self._connection.abort)
 
     def close(self, seconds: float = 2.0) -> bool:
-        """Wait until all is sent, up to a time, then leave for good. Whether all was sent."""
+        """Send everything, for at most some seconds, and end. Returns whether all was sent."""
         self._is_closed = True
         was_sent = self.session.close(seconds)
         self._dialling.cancel()
         return was_sent
 
-    def greeting(self) -> Introduction:
+    def introduction(self) -> Introduction:
         return self.session.introduction(self._router.id)
 
-    def meet(self, introduction: Introduction) -> Session:
+    def session_for(self, introduction: Introduction) -> Session:
         if introduction.channel == self._router.id:
             raise LinkFaultError(LinkFault.OWN_NAME)
         if introduction.link != self.session.link or self.session.is_over:
@@ -248,47 +249,47 @@ class TcpLink:
     def admit(self, connection: TcpConnection) -> bool:  # noqa: ARG002 - this side has dialled
         return True
 
-    def settle(self, connection: TcpConnection) -> None:
-        """Nothing is counted here: this side dials one connection at a time."""
+    def handshake_ended(self, connection: TcpConnection) -> None:
+        """Handshakes are not counted: this side dials one connection at a time."""
 
     def note_fault(self, fault: LinkFault) -> None:
         self.last_fault = fault
         self._router.note_fault(fault)
 
     def _new_session(self) -> Session:
-        name = self.links.entropy(16).hex()
-        return Session(self._router, self.links, name, self._options)
+        name = self.link_loop.entropy(16).hex()
+        return Session(self._router, self.link_loop, name, self._options)
 
     async def _dial(self) -> None:
         failures = 0
         host, port = self._address
         while not self._is_closed:
             if self.session.has_failed:
-                # The other side has broken the protocol; it gets another chance, from the start.
+                # The other side has broken the protocol: the link starts over with a new session.
                 self._unsent_before += self.session.unsent
                 self.session = self._new_session()
             elif self.session.is_over:
                 return
             self.attempts += 1
             pause = min(self._longest, self._pause * 2 ** min(failures, 20))
-            before, began = self.session.connections, self.links.loop.time()
+            before, began = self.session.connections, self.link_loop.loop.time()
             try:
-                _, self._connection = await self.links.loop.create_connection(
+                _, self._connection = await self.link_loop.loop.create_connection(
                     lambda: TcpConnection(self), host, port, ssl=self._context
                 )
             except (OSError, UnicodeError) as error:
-                # No listener there, no such host yet, or TLS refuses the other side.
+                # No listener, no such host yet, or TLS refuses the other side.
                 failures += 1
                 if isinstance(error, ssl.SSLError):
                     self.note_fault(LinkFault.UNAUTHENTICATED)
             else:
                 await self._connection.lost
-                # One that ends at once, again and again, was refused by the other side.
-                has_lasted = self.links.loop.time() - began > pause
+                # A connection that ends at once was probably refused by the other side.
+                has_lasted = self.link_loop.loop.time() - began > pause
                 has_stood = self.session.connections > before and not self.session.has_failed
                 failures = 0 if has_stood and has_lasted else failures + 1
             pause = min(self._longest, self._pause * 2 ** min(failures, 20))
-            # Many links that lost one server should not all come back in the same instant.
+            # Random pauses keep many links from dialling one restarted server at the same instant.
             await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
 
 
@@ -297,7 +298,7 @@ def _protection(host: str, given: Mapping[str, Any]) -> Protection:
     if unknown:
         known = ", ".join(f"`{name}`" for name in Protection.__dataclass_fields__)
         raise UsageError(
-            f"`{unknown[0]}` is no option of a link; besides those of its buffer there are {known}"
+            f"`{unknown[0]}` is no option of a link; the options for authentication are {known}"
         )
     protection = Protection(**given)
     protection.check_host(host)

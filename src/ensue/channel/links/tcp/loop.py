@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class LinkLoop:
-    """Everything that links take from outside: an event loop, and random bytes.
+    """What links need of the process: an asyncio event loop and random bytes.
 
-    The simulation of the tests has one in virtual time.
+    The simulation in the tests replaces it by a loop in virtual time.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class LinkLoop:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the calling thread is that of the links."""
+        """Whether the calling thread is the thread of this loop."""
         return self._thread is threading.current_thread()
 
     def entropy(self, count: int) -> bytes:
@@ -49,15 +49,16 @@ class LinkLoop:
         return os.urandom(count)
 
     def run(self, work: Coroutine[Any, Any, Any], seconds: float = 10.0) -> Any:
-        """Run a coroutine in the thread of the links, and wait for it."""
+        """Run a coroutine on the loop, and wait for its result."""
         import asyncio
 
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(seconds)
 
     def join_real_time(self, real_time: RealTimeThreads) -> None:
-        """Move the thread into the real-time class, while a real-time channel has links.
+        """Move the thread into the real-time class while a real-time channel has links.
 
-        It holds the interpreter, if briefly, and must not be interrupted by other programs then.
+        The thread holds the interpreter lock for short times, in which other programs must not
+        interrupt it.
         """
         with self._lock:
             self._real_time_users += 1
@@ -71,10 +72,10 @@ class LinkLoop:
         """A real-time channel with links has closed."""
         with self._lock:
             self._real_time_users -= 1
-            # By the object that it joined by, whichever channel is the last.
+            # The thread leaves through the object through which it joined.
             joined = self._real_time if self._real_time_users == 0 else None
         if joined is not None:
             self.loop.call_soon_threadsafe(joined.leave)
 
 
-LINKS = LinkLoop()
+LINK_LOOP = LinkLoop()

@@ -1,10 +1,10 @@
 """The events that one end of a link has to send, bounded in number and in bytes.
 
-An event goes through three stages. While the link is full it is *blocked*: beyond the bounds, and
-its supplier waits. With room it is *queued*. Once it was handed to the connection it is *sent*, and
-kept until the other side acknowledges it; a reliable link sends it again after a disconnection.
-What was sent is in doubt until then, so it is never dropped to make room. Queued and sent events
-together stay within the bounds; one event is always allowed, however large.
+An event goes through three stages. While the link is full, the event is *blocked*: it is beyond the
+bounds, and its supplier waits. When there is room it is *queued*. Once it has been handed to the
+connection it is *sent*, and kept until the other side acknowledges it; a reliable link sends it
+again after a disconnection. A sent event may have arrived, so it is never dropped to make room.
+Queued and sent events together stay within the bounds; one event is always allowed, however large.
 
 Every method is called with the session's lock held; nothing is transmitted here.
 """
@@ -22,13 +22,13 @@ from ensue.channel.links.messages import Carried
 from ensue.channel.policies import Block, Disconnect, DropOldest, Overflow
 
 BLOCKED, QUEUED, SENT, GONE = range(4)
-"""The stages of an event; one that is gone was acknowledged, dropped, or handed to another link."""
+"""The stages of an event. A `GONE` event was acknowledged, dropped, or handed to another link."""
 
 
 class OutgoingFrame(msgspec.Struct, eq=False):
-    """An event on its way over a link: its number there, and its frame once it is encoded.
+    """An event in an outbox: its number on the link, and its frame once it is encoded.
 
-    A struct, since one is made for each event and link.
+    One is created for each event and link, hence a struct that is allocated in C.
     """
 
     number: int
@@ -51,7 +51,7 @@ class OutgoingFrame(msgspec.Struct, eq=False):
 
 
 class Bounds(NamedTuple):
-    """How much a link keeps, and what happens to an event beyond that."""
+    """The most events and bytes that a link keeps, and the policy for events beyond that."""
 
     events: int
     bytes: int
@@ -79,17 +79,17 @@ class Outbox:
 
     @property
     def in_transit(self) -> int:
-        """The destinations of all events that are kept."""
+        """Destinations of all kept events, summed over the events."""
         kept = (self._blocked, self._queued, self._again, self._sent)
         return sum(len(each.message.destinations) for part in kept for each in part)
 
     @property
     def in_doubt(self) -> int:
-        """The destinations of events that have to be sent again."""
+        """Destinations of the events that have to be sent again, summed over the events."""
         return sum(len(each.message.destinations) for each in self._again)
 
     def place(self, message: Carried) -> tuple[OutgoingFrame, Sequence[OutgoingFrame]]:
-        """Give an event its position. Returns it, and what had to be dropped: perhaps itself."""
+        """Give an event its position. Returns it, and the dropped events, perhaps itself."""
         self._number += 1
         outgoing = OutgoingFrame(self._number, message)
         if self._has_room and not self._blocked:
@@ -112,7 +112,7 @@ class Outbox:
 
     @property
     def disconnects(self) -> bool:
-        """Whether a link that is full is to be ended."""
+        """Whether the overflow policy ends a link that is full."""
         return isinstance(self._bounds.overflow, Disconnect)
 
     def set_frame(self, outgoing: OutgoingFrame, frame: bytes) -> None:
@@ -121,7 +121,7 @@ class Outbox:
             self._bytes += len(frame)
 
     def withdraw(self, outgoing: OutgoingFrame) -> bool:
-        """Take an event out that was not sent yet. False if it was."""
+        """Remove an event that has not been sent yet. False if it has been sent."""
         if outgoing.stage is BLOCKED:
             self._blocked.remove(outgoing)
         elif outgoing.stage is QUEUED:
@@ -135,7 +135,7 @@ class Outbox:
         return True
 
     def take_frames(self, size: int) -> list[bytes]:
-        """The next frames to transmit, of about that size together."""
+        """The next frames to transmit, of together about `size` bytes."""
         frames = []
         for waiting in (self._again, self._queued):
             while waiting and size > 0 and (frame := waiting[0].frame) is not None:
@@ -156,7 +156,7 @@ class Outbox:
         return bool(first) and first[0].frame is not None
 
     def acknowledge(self, up_to: int) -> None:
-        """Forget the frames up to a number: the other side has them."""
+        """Delete the frames up to a number, which the other side has received."""
         for part in (self._sent, self._again):
             while part and part[0].number <= up_to:
                 self._remove(part.popleft())
@@ -164,12 +164,12 @@ class Outbox:
             self._admit()
 
     def rewind(self) -> None:
-        """The connection is lost: what it has not delivered is to be sent again."""
+        """Mark all sent events to be sent again, after a connection was lost."""
         self._again = self._sent + self._again
         self._sent = deque()
 
     def take_sent(self) -> list[OutgoingFrame]:
-        """Remove what was sent and not acknowledged: an unreliable link does not send it again."""
+        """Remove all sent events, for an unreliable link, which never sends them again."""
         return self._clear((self._again, self._sent))
 
     def take_all(self) -> list[OutgoingFrame]:

@@ -1,8 +1,8 @@
-"""Who may be at the other end of a link: a shared secret, certificates, or loopback only.
+"""Authentication of the other end of a link: a shared secret, certificates, or loopback only.
 
 Listening or dialling beyond loopback is refused unless the link has a secret (checked by challenge
-and response in `handshake`) or certificates (mutual TLS), or is declared `unprotected`. What each
-promises is in `docs/security.md`.
+and response in `handshake`) or certificates (mutual TLS), or is declared `unprotected`.
+`docs/security.md` describes the guarantees of each.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from typing import Any
 from ensue.errors import UsageError
 
 SHORTEST_SECRET = 16
-"""In bytes. Secrets can be tried out against a recorded handshake: they must be hard to guess."""
+"""In bytes. A short secret could be found by trying guesses against a recorded handshake."""
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """How the other end of a link is checked.
+    """How the other end of a link is authenticated.
 
-    `secret` is known to both ends. `certificate` and `key` are this end's own, and `authority` the
-    authorities that may have signed the other end's, each as a file in PEM form; all three
-    together.
+    `secret` is known to both ends. `certificate` and `key` belong to this end, and `authority`
+    contains the authorities that may have signed the certificate of the other end. Each is a file
+    in PEM form, and all three have to be given together.
     """
 
     secret: bytes | str | None = None
@@ -62,7 +62,7 @@ class Protection:
         return self.certificate is not None
 
     def check_host(self, host: str) -> None:
-        """Refuse an address beyond loopback where nothing checks the other end."""
+        """Refuse an address beyond loopback if the other end is not authenticated."""
         is_checked = self.secret is not None or self.has_certificates
         if not (is_checked or self.unprotected or is_loopback(host)):
             raise UsageError(
@@ -71,7 +71,7 @@ class Protection:
             )
 
     def context(self, is_server: bool) -> ssl.SSLContext | None:
-        """TLS in which both ends show a certificate; None without certificates."""
+        """The TLS context in which both ends show a certificate; None without certificates."""
         if not self.has_certificates:
             return None
         purpose = ssl.PROTOCOL_TLS_SERVER if is_server else ssl.PROTOCOL_TLS_CLIENT

@@ -1,10 +1,11 @@
-"""One end of a TCP link, which outlives its connections: what was sent, and what was received.
+"""The state of one end of a TCP link, which outlives its connections: events sent and received.
 
 A session numbers its events and keeps them until the other side has acknowledged them (`outbox`).
-After a new connection a reliable session sends again what was not acknowledged, and the other side
-skips numbers that it has had. Through a short disconnection a reliable session stays in the graph
-of links; after its patience is over, or at once if it is not reliable, it leaves the graph, and
-events that it still keeps are sent another way or counted. Connections are made in `links`.
+After a reconnection a reliable session sends the unacknowledged events again, and the other side
+skips numbers that it has received before. A reliable session stays in the graph of links during a
+short disconnection. After its `patience`, or at once if it is not reliable, it leaves the graph,
+and the events that it still keeps are sent over other links or counted as lost. `links` makes the
+connections.
 
 The module is long because sending, receiving and resuming share the numbers of a session.
 """
@@ -35,7 +36,7 @@ from ensue.channel.links.tcp.wire import (
 from ensue.channel.policies import Block, Reason
 
 BATCH_BYTES = 64 * 1024
-"""How much is handed to a connection at a time."""
+"""The bytes that are handed to a connection at a time."""
 POLL_SECONDS = 0.002
 
 
@@ -47,20 +48,20 @@ class SessionConnection(Protocol):
         """Whether the other side does not read as fast as this side writes."""
 
     def write(self, data: bytes) -> bool:
-        """Hand bytes to the system. False if the connection is closing."""
+        """Write bytes. False if the connection is closing."""
 
     def leave(self) -> None:
-        """Say goodbye and close."""
+        """Send `Bye` and close."""
 
     def abort(self) -> None: ...
 
     def retire(self) -> None:
-        """Deliver nothing more: another connection has taken its place."""
+        """Deliver nothing more, since another connection has replaced this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
-    """Whether a session sends again, how much it keeps, and how long it waits for a connection."""
+    """Options of a session. `patience` is how many seconds it waits for a new connection."""
 
     reliable: bool
     bounds: Bounds
@@ -70,11 +71,13 @@ class SessionOptions:
 class Session:
     """One end of a link. `neighbour` is the id of the channel at the other end.
 
-    `waiting` is the task that waits for room for an event that has arrived; no later event of the
-    link is taken before it is done.
+    `waiting` is the task in which a received event waits for room; no later event of the link is
+    accepted before it is done.
     """
 
-    def __init__(self, router: Router, links: LinkLoop, link: str, options: SessionOptions) -> None:
+    def __init__(
+        self, router: Router, link_loop: LinkLoop, link: str, options: SessionOptions
+    ) -> None:
         self.link = link
         self.reliable = options.reliable
         self.neighbour: str | None = None
@@ -85,9 +88,9 @@ class Session:
         self.has_failed = False
         self.waiting: asyncio.Task[None] | None = None
         self._router = router
-        self._links = links
+        self._link_loop = link_loop
         self._options = options
-        self._incarnation = int.from_bytes(links.entropy(7), "big")
+        self._incarnation = int.from_bytes(link_loop.entropy(7), "big")
         self._other_incarnation: int | None = None
         self._acknowledged = 0
         self._lock = threading.Lock()
@@ -97,12 +100,12 @@ class Session:
         self._will_pump = False
         self._is_down = False
         self._connection: SessionConnection | None = None
-        self._leaving: asyncio.TimerHandle | None = None
+        self._patience_timer: asyncio.TimerHandle | None = None
 
     # From any thread.
 
     def send(self, message: Carried) -> Sequence[Blocked]:
-        """Give an event its position on the link. It is encoded and transmitted by `set_off`."""
+        """Give an event its position on the link. It is encoded and transmitted by `transmit`."""
         with self._lock:
             if not self._is_down:
                 if self.is_over:
@@ -114,24 +117,27 @@ class Session:
                 if outgoing.stage != GONE:
                     self._unframed.append(outgoing)
                 return (BlockedSend(self, outgoing),) if outgoing.stage == BLOCKED else ()
-        # The router has found this link in the moment before it left the graph.
+        # The router chose this link just before the link left the graph.
         return self._router.forward(message)
 
     def advertise(self, advert: News) -> None:
         with self._lock:
             self._pending_news.add(advert)
 
-    def set_off(self) -> None:
-        """Encode what has its position, here and now: its supplier may change the data later."""
+    def transmit(self) -> None:
+        """Encode all events that have a position, and start to transmit them.
+
+        They are encoded before this method returns, since a supplier may change the data later.
+        """
         with self._lock:
-            # Within the lock, so that no later event is encoded before an earlier one.
+            # Under the lock, so that no later event is encoded before an earlier one.
             for outgoing in self._unframed:
                 self._encode(outgoing)
             self._unframed.clear()
             must_wake = self._has_work and not self._will_pump
             self._will_pump = self._will_pump or must_wake
         if must_wake:
-            self._links.loop.call_soon_threadsafe(self.pump)
+            self._link_loop.loop.call_soon_threadsafe(self.pump)
 
     @property
     def is_connected(self) -> bool:
@@ -139,7 +145,7 @@ class Session:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the session has left the graph and a new connection would begin another one."""
+        """Whether the session has left the graph, so that a new connection needs a new session."""
         return self.is_over or (self._is_down and self._connection is None)
 
     @property
@@ -164,7 +170,7 @@ class Session:
                 self._lose(outgoing.message, False)
 
     def when_admitted(self, outgoing: OutgoingFrame, wake: Wake) -> None:
-        """Call `wake` once when an event is not blocked any more, immediately if it is not now."""
+        """Call `wake` once when an event is no longer blocked; at once if it is not blocked now."""
         with self._lock:
             if outgoing.stage == BLOCKED:
                 outgoing.wakes = [*(outgoing.wakes or ()), wake]
@@ -178,8 +184,8 @@ class Session:
 
     @property
     def runs_here(self) -> bool:
-        """Whether the calling thread is that of the links."""
-        return self._links.runs_here
+        """Whether the calling thread is the thread of the link loop."""
+        return self._link_loop.runs_here
 
     @property
     def block_seconds(self) -> float:
@@ -187,8 +193,10 @@ class Session:
         return overflow.seconds if isinstance(overflow, Block) else 0.0
 
     def close(self, seconds: float) -> bool:
-        """Wait until everything is acknowledged, up to a time, then leave for good."""
-        return self.is_over or bool(self._links.run(self._end(seconds), seconds + 10))
+        """Send everything, for at most some seconds, and end. Returns whether all was sent."""
+        return self.is_over or bool(
+            self._link_loop.run(self._end_when_clear(seconds), seconds + 10)
+        )
 
     def _lose(self, message: Carried, in_doubt: bool) -> None:
         if in_doubt or message.in_doubt:
@@ -198,11 +206,11 @@ class Session:
             self._router.note_lost(message, Reason.UNSENT)
 
     def _drop(self, dropped: Sequence[OutgoingFrame]) -> None:
-        """Count what made room, or found none."""
+        """Count events that the overflow policy has dropped."""
         for each in dropped:
             self._lose(each.message, each.is_in_doubt)
         if self._outbox.disconnects:
-            self._links.loop.call_soon_threadsafe(self.over)
+            self._link_loop.loop.call_soon_threadsafe(self.end)
 
     def _encode(self, outgoing: OutgoingFrame) -> None:
         if outgoing.stage == GONE:
@@ -217,16 +225,16 @@ class Session:
     def _has_work(self) -> bool:
         return bool(self._pending_news) or self._outbox.has_frames
 
-    # In the thread of the links.
+    # In the thread of the link loop.
 
     def introduction(self, channel: str) -> Introduction:
-        """What this side says of itself, without its proof."""
+        """The introduction of this side, without its proof."""
         return Introduction(
             channel, self.link, self.reliable, self._incarnation, self.received, b""
         )
 
     def attach(self, connection: SessionConnection, other: Introduction) -> None:
-        """A connection stands: send again what the other side has not had."""
+        """Use a new connection: send the events again that the other side has not received."""
         before = (self.neighbour, self._other_incarnation)
         is_new = before != (other.channel, other.incarnation)
         known = 0 if is_new else other.received
@@ -234,24 +242,24 @@ class Session:
             raise LinkFaultError(LinkFault.UNEXPECTED)
         if known > self._outbox.last_sent:
             raise LinkFaultError(LinkFault.BAD_ACKNOWLEDGEMENT)
-        if self._leaving is not None:
-            self._leaving.cancel()
-            self._leaving = None
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
+            self._patience_timer = None
         if self.neighbour not in (None, other.channel):
             # Another channel answers at this address now.
             self._take_down()
         if is_new:
-            # The other side has a new session, which knows nothing of earlier numbers.
+            # The session of the other side is new and has not seen earlier numbers.
             self.received = self._acknowledged = 0
         self.neighbour, self._other_incarnation = other.channel, other.incarnation
         self.connections += 1
         if self._connection is not None:
-            # The other side has given it up, which a connection that waits does not notice.
+            # The other side has given up the old connection, which this side did not notice.
             self._connection.retire()
             self._lose_unacknowledged(known)
         with self._lock:
             self._is_down = False
-            # The router tells a new connection everything.
+            # The router sends all news over a new connection.
             self._pending_news = self._router.pending_news()
             self._outbox.acknowledge(known)
             self._outbox.rewind()
@@ -263,7 +271,7 @@ class Session:
         self.pump()
 
     def detach(self, connection: SessionConnection) -> None:
-        """A connection is lost. A reliable link waits for the next one; another is taken down."""
+        """Note the loss of a connection. An unreliable session leaves the graph at once."""
         if self._connection is not connection:
             return
         self._connection = None
@@ -271,10 +279,12 @@ class Session:
         if self.is_over or not self.reliable:
             self._take_down()
         else:
-            self._leaving = self._links.loop.call_later(self._options.patience, self._take_down)
+            self._patience_timer = self._link_loop.loop.call_later(
+                self._options.patience, self._take_down
+            )
 
     def _lose_unacknowledged(self, known: int) -> None:
-        """Count what an unreliable link has sent and will not send again."""
+        """Count the unacknowledged events of an unreliable link, which are not sent again."""
         if self.reliable:
             return
         with self._lock:
@@ -283,7 +293,7 @@ class Session:
                 self._lose(each.message, True)
 
     def pump(self) -> None:
-        """Hand frames to the connection for as long as the other side reads."""
+        """Write frames to the connection while the other side reads them."""
         connection = self._connection
         with self._lock:
             self._will_pump = False
@@ -295,11 +305,11 @@ class Session:
         if frames:
             connection.write(b"".join(frames))
         if has_more:
-            self._links.loop.call_soon(self.pump)
+            self._link_loop.loop.call_soon(self.pump)
 
     def receive(self, frame: Numbered, connection: SessionConnection) -> Sequence[Blocked]:
-        """Take an event in. Returns what has to be waited for before the next one is read."""
-        # An unreliable link also takes what a lost connection had brought: its numbers are over.
+        """Accept an event. Returns what has to be waited for before the next event is read."""
+        # An unreliable link also accepts events of a lost connection, without their numbers.
         is_current = connection is self._connection
         if is_current and frame.number <= self.received:
             return ()
@@ -322,7 +332,7 @@ class Session:
 
     @property
     def unacknowledged(self) -> int:
-        """How many numbers the other side has not been told of."""
+        """How many received events have not been acknowledged to the other side."""
         return self.received - self._acknowledged
 
     def acknowledgement(self) -> bytes:
@@ -330,7 +340,7 @@ class Session:
         return framed(Acknowledge(self.received))
 
     def _take_down(self) -> None:
-        """Leave the graph, and send what is kept another way."""
+        """Leave the graph, and send the kept events over other links."""
         if self.neighbour is None:
             return
         self._router.remove_link(self.neighbour, self)
@@ -340,24 +350,24 @@ class Session:
             self._unframed = []
         for each in stranded:
             for blocked in self._router.reroute(each.message, each.is_in_doubt):
-                # The thread of the links must not wait.
+                # The thread of the link loop must not wait.
                 blocked.give_up()
 
-    async def _end(self, seconds: float) -> bool:
-        deadline = self._links.loop.time() + seconds
+    async def _end_when_clear(self, seconds: float) -> bool:
+        deadline = self._link_loop.loop.time() + seconds
         while self._connection is not None and not self.is_clear:
-            if self._links.loop.time() >= deadline:
+            if self._link_loop.loop.time() >= deadline:
                 break
             await asyncio.sleep(POLL_SECONDS)
         was_sent = self.is_clear
-        self.over()
+        self.end()
         return was_sent
 
-    def over(self) -> None:
+    def end(self) -> None:
         """Leave the graph for good."""
         self.is_over = True
-        if self._leaving is not None:
-            self._leaving.cancel()
+        if self._patience_timer is not None:
+            self._patience_timer.cancel()
         connection = self._connection
         if connection is None:
             self._take_down()
@@ -366,7 +376,7 @@ class Session:
             self.detach(connection)
 
     def fail(self) -> None:
-        """The other side has broken the protocol: leave the graph for good, without a goodbye."""
+        """Leave the graph for good without `Bye`, since the other side has broken the protocol."""
         self.is_over = self.has_failed = True
         connection = self._connection
         if connection is not None:
@@ -401,7 +411,7 @@ class BlockedSend:
             woken.wait(seconds)
         finally:
             self.cancel_wake(woken.set)
-            # Without room by now, the event is dropped.
+            # The event is dropped if there is still no room.
             self.give_up()
         return self._outgoing.stage != GONE
 

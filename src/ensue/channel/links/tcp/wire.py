@@ -1,7 +1,7 @@
-"""What goes over a TCP link: msgpack frames, each behind its length.
+"""The wire format of TCP links: msgpack frames, each preceded by its length.
 
-Decoding checks types, lengths and ranges; a frame that fails is refused as a whole, and its
-connection ends. The order of the handshake is in `handshake`; what frames mean is in `session`.
+Decoding checks types, lengths and ranges. A frame that fails a check is refused as a whole, and its
+connection ends. The order of the handshake is in `handshake`; `session` interprets the frames.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ PROTOCOL = 2
 LENGTH = 4
 LARGEST_FRAME = 16 * 1024 * 1024
 LARGEST_HANDSHAKE = 4 * 1024
-"""The bytes of a frame that a caller may send before it has proved who it is."""
+"""The largest frame, in bytes, that a caller may send before it is authenticated."""
 EARLIEST, LATEST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The instants of years 1 and 9999, in microseconds since 1970: what an event's time can be."""
+"""Bounds of an event's time: the years 1 to 9999, in microseconds since 1970."""
 
 Nonce = Annotated[bytes, msgspec.Meta(min_length=32, max_length=32)]
 Proof = Annotated[bytes, msgspec.Meta(max_length=32)]
 
 
 class Hello(msgspec.Struct, frozen=True, tag="hello", array_like=True):
-    """A caller asks for the challenge. It says nothing of itself yet."""
+    """A caller asks for the challenge, without revealing its identity."""
 
     protocol: int
     nonce: Nonce
 
 
 class Challenge(msgspec.Struct, frozen=True, tag="challenge", array_like=True):
-    """The listening side proves that it knows the secret, and asks the caller to do so."""
+    """The listener proves that it knows the secret, and asks the caller for its proof."""
 
     protocol: int
     nonce: Nonce
@@ -41,9 +41,9 @@ class Challenge(msgspec.Struct, frozen=True, tag="challenge", array_like=True):
 
 
 class Introduction(msgspec.Struct, frozen=True, tag="introduction", array_like=True):
-    """One side of a link: its channel, the session, and up to where it has received.
+    """One side of a link: its channel, its session, and the last number that it has received.
 
-    `incarnation` is another number for each new session under the same link name.
+    `incarnation` differs for every new session under the same link name.
     """
 
     channel: Name
@@ -55,24 +55,24 @@ class Introduction(msgspec.Struct, frozen=True, tag="introduction", array_like=T
 
 
 class Numbered(msgspec.Struct, frozen=True, tag="numbered", array_like=True):
-    """An event on a link, by its number there."""
+    """An event with its number on the link."""
 
     number: Count
     carried: msgspec.Raw
 
 
 class Acknowledge(msgspec.Struct, frozen=True, tag="ack", array_like=True):
-    """Everything up to a number has arrived."""
+    """All events up to a number have arrived."""
 
     received: Count
 
 
 class Heartbeat(msgspec.Struct, frozen=True, tag="beat", array_like=True):
-    """The other side is alive."""
+    """A sign of life from a side that has nothing else to send."""
 
 
 class Bye(msgspec.Struct, frozen=True, tag="bye", array_like=True):
-    """The other side leaves for good."""
+    """The sender ends the link for good."""
 
 
 Frame = (
@@ -98,18 +98,18 @@ _decode_carried = msgspec.msgpack.Decoder(Carried, ext_hook=_refuse_extension).d
 
 
 def decode(body: bytes | bytearray) -> Frame:
-    """The frame in some bytes. Raises `LinkFaultError` if there is none."""
+    """Decode a frame. Raises `LinkFaultError` if the bytes are no valid frame."""
     try:
         frame: Frame = _decode(body)
     except Exception:
-        # Damaged or hostile bytes: besides its own errors, msgspec raises those of deep nesting
-        # and of text that is no UTF-8.
+        # Damaged or hostile bytes. Besides its own errors, msgspec raises `RecursionError` for
+        # deep nesting and `UnicodeDecodeError` for text that is not UTF-8.
         raise LinkFaultError(LinkFault.BAD_FRAME) from None
     return frame
 
 
 def decode_carried(body: msgspec.Raw) -> Carried:
-    """The event of a frame. Raises `LinkFaultError` if there is none."""
+    """Decode the event of a frame. Raises `LinkFaultError` if the bytes are no valid event."""
     try:
         carried = _decode_carried(body)
     except Exception:
@@ -120,9 +120,9 @@ def decode_carried(body: msgspec.Raw) -> Carried:
 
 
 def encode_carried(number: int, message: Carried) -> bytes | None:
-    """The frame of an event; None if it cannot leave the process.
+    """The frame of an event; None if the event cannot leave the process.
 
-    That is an event whose data is no plain data, or which the other side would refuse.
+    That is so if its data cannot be encoded, or if the other side would refuse the frame.
     """
     if not EARLIEST <= message.event.time <= LATEST:
         return None

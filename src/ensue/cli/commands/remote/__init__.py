@@ -1,1 +1,1 @@
-"""Commands that speak to something that runs already: a server, or the gateways of a federation."""
+"""Commands that call a running server, or the gateways of a federation."""

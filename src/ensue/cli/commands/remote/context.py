@@ -1,4 +1,4 @@
-"""`ensue context`: servers under names, so that commands need no address."""
+"""`ensue context`: names of servers, so that commands need no address."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ensue.remote import DEFAULT_URL, contexts_file, read_contexts, write_contex
 
 app = typer.Typer(
     name="context",
-    help="""Servers under names, for `ensue publish`, `tail`, `rules` and `top`.
+    help="""Names of servers, for `ensue publish`, `tail`, `rules` and `top`.
 
-    Without a subcommand, they are listed; `*` marks the one in use.
+    Without a subcommand, the contexts are listed; `*` marks the one in use.
 
     \b
     Example:
@@ -30,36 +30,40 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of a context
 
 @app.callback(invoke_without_command=True)
 def listed(ctx: typer.Context) -> None:
-    """Servers under names. Without a subcommand, list them."""
+    """Names of servers. Without a subcommand, list them."""
     if ctx.invoked_subcommand is not None:
         return
     found = read_contexts()
     for name, each in sorted(found["context"].items()):
         show(f"{'*' if name == found['in_use'] else ' '} {name}  {each['url']}")
     if not found["context"]:
-        show(f"there is none; commands call {DEFAULT_URL}")
+        show(f"there is no context; commands call {DEFAULT_URL}")
 
 
 @app.command("set")
 def set_(
     name: Name,
-    server: Annotated[str, typer.Option(metavar="URL", help="The server.")] = DEFAULT_URL,
+    server: Annotated[
+        str, typer.Option(metavar="URL", help="The address of the server.")
+    ] = DEFAULT_URL,
     token: Annotated[
         str | None,
         typer.Option(
             metavar="REF",
-            help="Where its token is: ${env:NAME} or ${file:PATH}.",
+            help="A reference to its token: ${env:NAME} or ${file:PATH}.",
             show_default=False,
         ),
     ] = None,
 ) -> None:
-    """Keep a server under a name, and use it if it is the first."""
+    """Save a server under a name, and use it if it is the first."""
     if not server.startswith(("http://", "https://")):
-        raise UsageError(f"`{server}` is no address of a server: write `https://host:port`")
+        raise UsageError(
+            f"`--server`: `{server}` is no address of a server: write `https://host:port`"
+        )
     if token is not None and not (token.startswith("${") and token.endswith("}")):
         raise UsageError(
-            "a token is not kept in the file of contexts: say where it is, as `${env:NAME}` or"
-            " `${file:PATH}`"
+            "`--token` takes a reference, since tokens are not stored in the file of contexts:"
+            " write `${env:NAME}` or `${file:PATH}`"
         )
     found = read_contexts()
     found["context"][name] = {"url": server, **({"token": token} if token else {})}
@@ -74,16 +78,16 @@ def use(name: Name) -> None:
     found = read_contexts()
     if name not in found["context"]:
         listed = ", ".join(f"`{each}`" for each in sorted(found["context"])) or "none"
-        raise UsageError(f"there is no context `{name}`; there is {listed}")
+        raise UsageError(f"there is no context `{name}`; the contexts are {listed}")
     write_contexts({**found, "in_use": name})
     show(f"{name} is in use")
 
 
 @app.command("remove")
 def remove(name: Name) -> None:
-    """Forget a context."""
+    """Remove a context."""
     found = read_contexts()
     if found["context"].pop(name, None) is None:
-        raise UsageError(f"there is no context `{name}`")
+        raise UsageError(f"there is no context `{name}`: `ensue context` lists all contexts")
     write_contexts({**found, "in_use": "" if found["in_use"] == name else found["in_use"]})
-    show(f"{name} is forgotten")
+    show(f"{name} is removed")

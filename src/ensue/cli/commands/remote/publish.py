@@ -1,4 +1,4 @@
-"""`ensue publish`: events from a file, a pipe or the command line to a server."""
+"""`ensue publish`: send events from a file, a pipe or the command line to a server."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ensue.remote import COME_AGAIN, RequestRefusedError, Server, UnreachableErr
 
 BATCH, BATCH_BYTES = 1_000, 4 * 1024 * 1024
 CHUNK_BYTES = 1024 * 1024
-TOLD = 10
+MOST_NAMED = 10
 PATIENCE_SECONDS = 60.0
-"""How long a server that has gone away is waited for."""
+"""How long the command waits for a server that does not answer any more."""
 PAUSE_SECONDS = 1.0
 
 
@@ -46,8 +46,8 @@ def publish(
 ) -> None:
     """Publish events to a server. When it returns, they are kept and every rule has read them.
 
-    An event that the server cannot take is named on the standard error; the others are taken. Lines
-    of a pipe are sent as they come. A server that restarts in between is waited for.
+    An event that the server rejects is named on the standard error; the others are accepted. Lines
+    of a pipe are sent as they come. If the server restarts meanwhile, the command waits for it.
 
     \b
     Example:
@@ -56,24 +56,26 @@ def publish(
 
     \b
     Exit codes:
-      0  every event was taken
-      1  some could not be taken
+      0  every event was accepted
+      1  some events were rejected
       2  the server cannot be reached or refuses, or a wrong call
     """
     if (file is None) == (type is None):
-        raise UsageError("give a file of events, or `--type` and `--data` for a single one")
+        raise UsageError(
+            "`publish` needs either a file of events, or `--type` for a single event: give one"
+        )
     server = Server(url, context)
-    sum_ = _Sum()
+    totals = _Totals()
     try:
         for lines in _batches(file, type, data, source):
-            sum_.add(lines, _sent(server, lines, sum_))
+            totals.add(lines, _sent(server, lines, totals))
     except KeyboardInterrupt:
-        show(sum_.words())
+        show(totals.words())
         raise
     except EnsueError as error:
-        raise UsageError(f"{error}\n{sum_.so_far()}") from None
-    show(sum_.words())
-    if sum_.rejected or sum_.unread:
+        raise UsageError(f"{error}\n{totals.so_far()}") from None
+    show(totals.words())
+    if totals.rejected or totals.unread:
         raise typer.Exit(EXIT_FINDINGS)
 
 
@@ -84,29 +86,29 @@ class _Line(NamedTuple):
     text: bytes
 
 
-class _Sum:
-    """What became of the events so far. What could not be taken is told at once."""
+class _Totals:
+    """Counts of accepted and rejected events. Rejected events are named as they are added."""
 
     def __init__(self) -> None:
         self.accepted = self.duplicates = self.rejected = self.unread = 0
         self.last = 0
 
     def add(self, lines: list[_Line], answer: dict[str, Any]) -> None:
-        for each in answer["rejected"][:TOLD]:
+        for each in answer["rejected"][:MOST_NAMED]:
             number = lines[each["index"]].number
             say(f"line {number}: {'; '.join(each['problems'])}", "yellow")
-        for each in answer["unread"][:TOLD]:
+        for each in answer["unread"][:MOST_NAMED]:
             say(
-                f"line {lines[each['index']].number}: kept, and not read by library"
+                f"line {lines[each['index']].number}: kept, but not read by library"
                 f" `{each['library']}`: {'; '.join(each['problems'])}",
                 "yellow",
             )
         self.accepted += answer["accepted"]
         self.duplicates += answer["duplicates"]
-        # The answer names the first of very many.
+        # If very many are rejected, the answer contains only the first ones.
         rejected = len(lines) - answer["accepted"] - answer["duplicates"]
-        if rejected > min(TOLD, len(answer["rejected"])):
-            say(f"and {rejected - min(TOLD, len(answer['rejected'])):,} more", "yellow")
+        if rejected > min(MOST_NAMED, len(answer["rejected"])):
+            say(f"and {rejected - min(MOST_NAMED, len(answer['rejected'])):,} more", "yellow")
         self.rejected += rejected
         self.unread += len(answer["unread"])
         self.last = lines[-1].number
@@ -121,21 +123,21 @@ class _Sum:
         if not self.last:
             return "nothing was published"
         return (
-            f"{self.words()}, up to line {self.last:,}: once the server is there, publish it all"
-            " again; what it has already, by source, id and time, it does not read twice"
+            f"{self.words()}, up to line {self.last:,}: once the server answers, publish the whole"
+            " file again; events that it has already, by source, id and time, are not read twice"
         )
 
 
-def _sent(server: Server, lines: list[_Line], sum_: _Sum) -> dict[str, Any]:
-    """The answer to a batch. One of which nothing can be taken has a problem that lists why.
+def _sent(server: Server, lines: list[_Line], totals: _Totals) -> dict[str, Any]:
+    """Send a batch. Returns the answer of the server, also if it rejects every event.
 
-    A server that goes away in between is waited for, if what it may have taken already can be told
-    from new events.
+    If the server does not answer any more, the batch is sent again for a while, provided that all
+    its events have a time, by which the server recognises events that it has already.
     """
     body = b"\n".join(each.text for each in lines)
     headers = {"Content-Type": "application/x-ndjson"}
     limit = time.monotonic() + PATIENCE_SECONDS
-    may_wait = sum_.last > 0 and all(b'"time"' in each.text for each in lines)
+    may_wait = totals.last > 0 and all(b'"time"' in each.text for each in lines)
     while True:
         try:
             answer: dict[str, Any] = server.ask("POST", "/v1/events", content=body, headers=headers)
@@ -148,7 +150,7 @@ def _sent(server: Server, lines: list[_Line], sum_: _Sum) -> dict[str, Any]:
         except UnreachableError:
             if not may_wait or time.monotonic() > limit:
                 raise
-        say("the server is gone; trying again", "dim")
+        say("the server does not answer; trying again", "dim")
         time.sleep(PAUSE_SECONDS)
 
 
@@ -176,7 +178,7 @@ def _batches(
 
 
 def _read(file: Path) -> Iterator[list[bytes]]:
-    """Lines of a file as they can be had: what a pipe holds back is not waited for."""
+    """The lines of a file or a pipe, in lists, as soon as they can be read."""
     from ensue.events.sources import standard_input
 
     with standard_input() if str(file) == "-" else file.open("rb") as opened:
@@ -193,6 +195,6 @@ def _single(type_: str, data: str | None, source: str) -> bytes:
     try:
         value = None if data is None else json.loads(data)
     except ValueError as error:
-        raise UsageError(f"`--data` is no JSON: {error}") from None
+        raise UsageError(f"`--data` is not valid JSON: {error}") from None
     event = {"id": str(uuid4()), "source": source, "type": type_, "data": value}
     return json.dumps(event).encode()

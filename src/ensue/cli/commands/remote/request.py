@@ -1,4 +1,4 @@
-"""`ensue request`: one request to the gateways of a federation, over one of its services."""
+"""`ensue request`: send a request to the gateways of a federation, over one of its services."""
 
 from __future__ import annotations
 
@@ -30,22 +30,24 @@ def request(
         typer.Option(
             "--via",
             metavar="NAME",
-            help="The service, by its name in the federation, to send over.",
+            help="The service to send over, by its name in the federation.",
         ),
     ],
     url: Annotated[str, typer.Option("--url", metavar="URL", help="The address of that service.")],
-    at: Annotated[str, typer.Option("--at", metavar="NAME", help="The service that asks.")] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="NAME", help="The service that requests events.")
+    ] = "",
     services: Annotated[
         list[str] | None,
         typer.Option(
             "--from",
             "--to",
             metavar="NAME",
-            help="Names, kinds or patterns of the services meant; all without.",
+            help="Names, kinds or patterns of other services; by default all. Repeatable.",
         ),
     ] = None,
     where: Annotated[
-        str, typer.Option("--where", metavar="FILTER", help="A filter; everything without.")
+        str, typer.Option("--where", metavar="FILTER", help="A filter of events; by default all.")
     ] = "TRUE",
     event: Annotated[
         Path | None,
@@ -56,7 +58,7 @@ def request(
     kind: Annotated[
         str | None,
         typer.Option(
-            "--kind", metavar="KIND", help="The kind of service, where its address is unclear."
+            "--kind", metavar="KIND", help="The kind of service, if the URL does not tell."
         ),
     ] = None,
     control: Annotated[
@@ -64,14 +66,14 @@ def request(
         typer.Option(
             "--control",
             metavar="ADDRESS",
-            help="The control address, if the gateways have another.",
+            help="The control address, if it is not the default.",
         ),
     ] = "",
     wait: Annotated[
         float, typer.Option("--wait", metavar="SECONDS", help="Seconds to wait for an answer.")
     ] = 5.0,
 ) -> None:
-    """Ask the gateways of a federation for something, over any of its services.
+    """Send a request to the gateways of a federation, over one of its services.
 
     \b
     Example:
@@ -80,8 +82,8 @@ def request(
 
     \b
     Exit codes:
-      0  a gateway has done it
-      1  no gateway has answered, or none could
+      0  a gateway has fulfilled the request
+      1  no gateway has answered, or none could fulfil it
       2  a wrong call, or the service cannot be reached
     """
     from ensue.federation.adapters.base import Service
@@ -93,9 +95,9 @@ def request(
     if verb not in events.VERBS:
         raise UsageError(f"there is no request `{verb}`: {did_you_mean(verb, events.VERBS)}")
     if verb in ("subscribe", "unsubscribe") and not at:
-        raise UsageError(f"`{verb}` needs `--at`: the service that asks")
+        raise UsageError(f"`{verb}` needs `--at NAME`, the service that requests events")
     if (verb == "publish") != (event is not None):
-        raise UsageError("`--event FILE` goes with `publish`, and `publish` needs it")
+        raise UsageError("`publish` needs `--event FILE`, and no other request allows it")
     written: dict[str, Any] = {"where": str(Filter.parse(where))}
     if event is not None:
         written["event"] = _read_event(event)

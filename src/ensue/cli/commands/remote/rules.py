@@ -1,4 +1,4 @@
-"""`ensue rules`: the libraries of a server: listed, put, tried, put back."""
+"""`ensue rules`: the libraries of a server."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.remote import RequestRefusedError, Server
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A library of the server.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The text, a *.cor file.")]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The text of the library, a *.cor file.")
+]
 
 app = typer.Typer(
     name="rules",
-    help="""Libraries of a server: list, put, try, put back.
+    help="""Manage the libraries of a server: list, put, try, roll back.
 
-    Without a subcommand, the rules that run are listed.
+    Without a subcommand, the running rules are listed.
 
     \b
     Example:
@@ -36,19 +38,19 @@ app = typer.Typer(
 
 
 def _text(file: Path) -> str:
-    """Raises `UsageError` for what no server would take."""
+    """The text of a file. Raises `UsageError` for a file that is no text or too large."""
     return read_text(file, DEFAULT_LIMITS.bytes, "give a library (*.cor)")
 
 
 @app.callback(invoke_without_command=True)
 def listed(ctx: typer.Context, url: ServerUrl = None, context: ServerContext = None) -> None:
-    """Libraries of a server: list, put, try, put back. Without a subcommand, list rules."""
+    """Manage the libraries of a server. Without a subcommand, list the running rules."""
     ctx.obj = (url, context)
     if ctx.invoked_subcommand is not None:
         return
     found = _server(ctx).ask("GET", "/v1/rules")
     if not found:
-        say("no rule runs: `ensue rules put NAME FILE` puts a library in force")
+        say("no rule runs: `ensue rules put NAME FILE` starts a library")
         return
     show(f"{'outputs':>9} {'a minute':>9}  {'library':16} {'rule':24} last")
     for each in found:
@@ -65,9 +67,9 @@ def put(
     ctx: typer.Context,
     name: Name,
     file: File,
-    note: Annotated[str, typer.Option(metavar="TEXT", help="Why it is changed.")] = "",
+    note: Annotated[str, typer.Option(metavar="TEXT", help="The reason of the change.")] = "",
 ) -> None:
-    """Put a text in force at once. Rules that did not change keep their state.
+    """Make a text the running version of a library. Unchanged rules keep their state.
 
     Exit codes: 1 if the text has errors.
     """
@@ -92,7 +94,7 @@ def put(
 
 
 def _tell(done: dict[str, Any]) -> None:
-    state = "runs" if done["enabled"] else "rests"
+    state = "runs" if done["enabled"] else "is disabled"
     show(f"{done['name']} version {done['version']} {state}")
     for word in ("kept", "changed", "added", "removed"):
         if done[word]:
@@ -101,7 +103,7 @@ def _tell(done: dict[str, Any]) -> None:
 
 @app.command("get")
 def get(ctx: typer.Context, name: Name) -> None:
-    """Print the text in force."""
+    """Print the text of the running version."""
     show(_server(ctx).ask("GET", f"/v1/libraries/{quote(name, safe='')}")["text"].rstrip("\n"))
 
 
@@ -119,28 +121,28 @@ def versions(ctx: typer.Context, name: Name) -> None:
 def rollback(
     ctx: typer.Context,
     name: Name,
-    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version to put back.")],
+    version: Annotated[int, typer.Argument(metavar="VERSION", help="The version to restore.")],
 ) -> None:
-    """Put an earlier version in force again."""
+    """Run an earlier version again."""
     path = f"/v1/libraries/{quote(name, safe='')}/rollback"
     _tell(_server(ctx).ask("POST", path, json={"version": version}))
 
 
 @app.command("enable")
 def enable(ctx: typer.Context, name: Name) -> None:
-    """Let a library run, from a fresh start."""
+    """Enable a library; its rules start without state."""
     _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/enable"))
 
 
 @app.command("disable")
 def disable(ctx: typer.Context, name: Name) -> None:
-    """Let a library rest. What its rules were in the middle of is dropped."""
+    """Disable a library. The state of its rules is dropped."""
     _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/disable"))
 
 
 @app.command("delete")
 def delete(ctx: typer.Context, name: Name) -> None:
-    """Take a library out of force. Its versions are kept."""
+    """Delete a library. Its versions are kept."""
     _server(ctx).ask("DELETE", f"/v1/libraries/{quote(name, safe='')}")
     show(f"{name} is deleted")
 
@@ -151,15 +153,17 @@ def try_(
     name: Name,
     file: File,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The first time.", show_default=False)
+        str | None,
+        typer.Option(metavar="TIME", help="Only events from this time on.", show_default=False),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="The first beyond.", show_default=False)
+        str | None,
+        typer.Option(metavar="TIME", help="Only events before this time.", show_default=False),
     ] = None,
 ) -> None:
     """Run a text over the server's history.
 
-    It tells how often the rules would have fired, and for which keys.
+    Shows how often the rules would have fired, and for which keys.
     """
     body = {"text": _text(file), "since": since, "until": until}
     found = _server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/dry-run", json=body)
@@ -170,7 +174,7 @@ def try_(
     other = found["difference"]
     if other is not None:
         show(
-            f"compared with the version in force: {other['both']} in both,"
+            f"compared with the running version: {other['both']} in both,"
             f" {other['only_new']} more, {other['only_in_force']} fewer"
         )
     if not found["whole"]:
@@ -186,7 +190,7 @@ def why(
         str | None, typer.Argument(metavar="[KEY]", help="A key.", show_default=False)
     ] = None,
 ) -> None:
-    """Tell why a rule has not fired. Without a key, for those that came nearest."""
+    """Say why a rule has not fired, for a key or for the keys that came nearest."""
     path = f"/v1/libraries/{quote(name, safe='')}/rules/{quote(rule, safe='')}/why"
     found = _server(ctx).ask("GET", path, params={} if key is None else {"key": key})
     for each in found["reasons"]:

@@ -1,4 +1,4 @@
-"""`ensue tail`: events and outputs of a server as they come, as JSON lines."""
+"""`ensue tail`: print events and outputs of a server as they come, as JSON lines."""
 
 from __future__ import annotations
 
@@ -22,30 +22,34 @@ def tail(
         str | None,
         typer.Option(
             metavar="KINDS",
-            help="Of event, output and late, those joined by commas.",
+            help="One or more of event, output and late, joined by commas.",
             show_default=False,
         ),
     ] = None,
     library: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only its outputs.", show_default=False)
+        str | None,
+        typer.Option(metavar="NAME", help="Only outputs of this library.", show_default=False),
     ] = None,
     correlation: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only its outputs.", show_default=False)
+        str | None,
+        typer.Option(metavar="NAME", help="Only outputs of this correlation.", show_default=False),
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Go on behind this id; 0 for all.", show_default=False),
+        typer.Option(metavar="ID", help="Start after this id; 0 for all.", show_default=False),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(metavar="N", help="End after so many.", show_default=False)
+        int | None, typer.Option(metavar="N", help="Exit after this many.", show_default=False)
     ] = None,
-    short: Annotated[bool, typer.Option("--short", help="A line for people.")] = False,
+    short: Annotated[
+        bool, typer.Option("--short", help="Print short lines instead of JSON.")
+    ] = False,
     url: ServerUrl = None,
     context: ServerContext = None,
 ) -> None:
     """Print events and outputs of a server as they come, one JSON object a line.
 
-    A connection that breaks is made again, and goes on where it was.
+    After a lost connection the command reconnects and goes on where it was.
 
     \b
     Example:
@@ -55,7 +59,7 @@ def tail(
 
     \b
     Exit codes:
-      0    so many as --limit says have come
+      0    as many as --limit says have come
       2    the server cannot be reached or refuses, or a wrong call
       130  stopped by the user
     """

@@ -1,4 +1,4 @@
-"""`ensue top`: how a server does, live in the terminal."""
+"""`ensue top`: the figures of a server, live in the terminal."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ BARS = " ▁▂▃▄▅▆▇█"
 
 
 def top(
-    once: Annotated[bool, typer.Option("--once", help="Print it once, and end.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", help="How often to look.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print the figures once, and exit.")] = False,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", help="The time between updates.")
+    ] = 1.0,
     url: ServerUrl = None,
     context: ServerContext = None,
 ) -> None:
@@ -54,7 +56,7 @@ def top(
 
 
 def _with_note(screen: Group, note: str) -> Group:
-    """The last figures, with a line that says that they are old."""
+    """The last figures, below a note that they are old."""
     from rich.console import Group
     from rich.text import Text
 
@@ -80,7 +82,8 @@ def _screen(server: Server) -> Group:
         ("outputs ", "dim"),
         f"{last['outputs']:>7,}/s {_spark([each['outputs'] for each in samples])}\n",
         ("latency ", "dim"),
-        f"{_milliseconds(last['median_ms'])} median, {_milliseconds(last['p99_ms'])} 99th of 100\n",
+        f"{_milliseconds(last['median_ms'])} median,"
+        f" {_milliseconds(last['p99_ms'])} 99th percentile\n",
         ("waiting ", "dim"),
         f"{figures['waiting']:,} events, history {figures['history_lag']:,} behind,"
         f" {figures['subscribers']:,} subscribers, {figures['late']:,} late,"

@@ -1,7 +1,7 @@
-"""Records that a run has refused, and events that came too late.
+"""The side outputs of a run: refused records and late events.
 
-Both are counted, named on the standard error as far as a person can take it in, and kept in a file
-if there is one, as `ensue.events.records.dead_letters` writes them.
+Both are counted, and written to a file if one is given (`ensue.events.records.dead_letters`).
+Refused records are also named on the standard error.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from ensue.events.records.dead_letters import dead_letter
 from ensue.events.sources import STDIN
 
 MOST_NAMED = 20
-"""So many refused records are named on a terminal; more would bury everything else. A file or a
-pipe gets all of them."""
+"""The most refused records that are named on a terminal. A file or a pipe gets all of them."""
 
 _NO_OFFSET = "the offset is missing"
 _NOT_UTF8 = "the text is not UTF-8"
 
 
 class RefusedRecords:
+    """The refused records of a run; `name` stands for the input in messages."""
+
     def __init__(
         self, name: str, dead_letter: Path | None, as_lines: bool, files: ExitStack
     ) -> None:
@@ -48,7 +49,7 @@ class RefusedRecords:
         self._file = _open(dead_letter, files)
 
     def take(self, record: Rejected, place: str | None = None) -> None:
-        """`place` says where it stands, if not at its number in the file."""
+        """Count, name and keep a record. `place` replaces its file and number in the message."""
         self.count += 1
         self.objects += looks_like_an_object(record.raw)
         where = place or f"{record.file or self._name}:{record.number}"
@@ -65,10 +66,10 @@ class RefusedRecords:
             say(f"{where}: {'; '.join(record.problems)}", "red")
         elif self.count == MOST_NAMED + 1:
             rest = f"all are in `{self.path}`" if self.path else "`--dead-letter FILE` keeps them"
-            say(f"{self._name}: more records are refused than are named here; {rest}", "red")
+            say(f"{self._name}: more records are refused; {rest}", "red")
 
     def hints(self, read: int) -> list[str]:
-        """Sentences about the refusals as a whole, beside `read` events."""
+        """Hints about the causes of the refusals, in a run that has read `read` events."""
         found = [
             hints.about_refusals(read, self.count, self.first),
             hints.about_offsets(self.without_offset, self.first_without_offset),
@@ -91,13 +92,15 @@ class RefusedRecords:
 
 
 class LateEvents:
+    """The late events of a run."""
+
     def __init__(self, path: Path | None, files: ExitStack) -> None:
         self._path = path
         self._file = _open(path, files)
         self._ids: list[str] = []
 
     def take(self, late: Sequence[Event]) -> None:
-        """Take the late events of a run; events that were taken before are passed over."""
+        """Keep the new ones of all late events of a run."""
         for event in late[len(self._ids) :]:
             self._ids.append(event.id)
             if self._file:
@@ -115,35 +118,35 @@ def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
 def refuse_shared_files(
     options: Iterable[tuple[str, str | Path | None]], libraries: Sequence[Path]
 ) -> None:
-    """Raises `UsageError` if a file that is written is also read, or written twice."""
+    """Raise `UsageError` if a file that is written is also read, or written twice."""
     taken = {_identity(path): "the library" for path in libraries}
     for option, given in options:
         if given is None or str(given) == STDIN:
             continue
         path = Path(given)
         identity = _identity(path)
-        # A file that is read twice is told of where files are looked for.
+        # A file that is read twice is reported where files are searched.
         is_read_twice = option == "--events" and taken.get(identity) == "`--events`"
-        # A device such as a terminal can be written from two sides.
+        # A device such as a terminal can be written to by two options.
         if identity in taken and not is_read_twice and (path.is_file() or not path.exists()):
             raise UsageError(
-                f"`{option}` names `{given}`, which {taken[identity]} names too: choose another"
-                " file"
+                f"`{option}` is `{given}`, which is also the file of {taken[identity]}: choose"
+                " another file"
             )
         taken[identity] = f"`{option}`"
 
 
 def file_of_history(url: str | None) -> str | None:
-    """The file that a history is kept in, if it is one file."""
+    """The file of a history, if the history is one file."""
     scheme, _, path = (url or "").partition(":")
     return path if scheme == "sqlite" and path else None
 
 
 def _identity(path: Path) -> object:
-    """The file behind a path, whatever link leads there; the path itself if there is none yet."""
+    """The identity of a file, whatever path leads to it; the real path if the file is missing."""
     try:
         status = path.stat()
     except OSError:
-        # Unlike `resolve`, it also takes a link that leads to itself.
+        # Unlike `resolve`, it accepts a symbolic link to itself.
         return os.path.realpath(path)
     return status.st_dev, status.st_ino

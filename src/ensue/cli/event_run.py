@@ -1,8 +1,8 @@
-"""A run event by event, and the summary that every run ends with.
+"""A run event by event, and the report at the end of every run.
 
 Events and refused records come in, in the order in which they are read; outputs go to
-`OutputWriter`. Without a lateness the input is read whole and put in the order of its times; with
-one it streams.
+`OutputWriter`. Without a lateness, the whole input is read and sorted by time first; with a
+lateness, it is read as a stream.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import Path
 
 from ensue.cli import hints
-from ensue.cli.asides import LateEvents, RefusedRecords
 from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
 from ensue.cli.reasons import tell_what_is_missing, tell_why
+from ensue.cli.side_outputs import LateEvents, RefusedRecords
 from ensue.cli.terminal import counted, say
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
@@ -33,11 +33,14 @@ from ensue.library import Library
 OUTPUTS_AT_ONCE = 1024
 """How many outputs are written at once."""
 MOST_TIMERS_AT_ONCE = 1000
-"""How many timers fire between two looks for the next event, or the end."""
+"""The most timers that fire before the next event, or the end, is looked for."""
 
 
 class EventRun:
-    """A run with its outputs, its refused records and its late events."""
+    """A run event by event, with its outputs, refused records and late events.
+
+    `is_live` writes outputs at once. `by_wall_clock` lets the clock of the machine fire timers.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class EventRun:
     def feed(
         self, records: Iterator[Event | Rejected | None], in_order: bool, bars: ProgressDisplay
     ) -> bool:
-        """Read everything; False if a refused record has stopped it."""
+        """Read all records. False if a refused record has stopped the run."""
         if in_order:
             return self._stream(records)
         events: list[Event] = []
@@ -95,7 +98,7 @@ class EventRun:
         return self._stream(bars.running(events))
 
     def _refuse_far(self, events: list[Event], begins: int, ends: int) -> bool:
-        """Refuse events whose times lie too far from the events that are read; False to stop."""
+        """Refuse events whose times lie too far from all others. False if that stops the run."""
         for event in events:
             why = jumps.far_problem(event.time, begins, ends, self.run.max_jump)
             self._refused.take(Rejected(0, encode(event), (why,)), f"event `{event.id}`")
@@ -118,7 +121,7 @@ class EventRun:
         return True
 
     def _push(self, event: Event) -> bool:
-        """Read an event that may be refused for its time, or by a history; False to stop."""
+        """Read an event, which may be refused for its time or by a history. False to stop."""
         try:
             if self._by_wall_clock:
                 jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
@@ -132,10 +135,10 @@ class EventRun:
         return True
 
     def _wait(self) -> None:
-        """Nothing has come: timers that are due by the clock of this machine fire.
+        """Fire the timers that are due by the clock of this machine, while no event comes.
 
-        The clock of the run goes to the moments at which something is due, and not to now: an event
-        that was on its way in between is not late for that.
+        The clock of the run moves to the due times and not to the present time, so that an event
+        still in transit is not late because of it.
         """
         if self._by_wall_clock:
             now = time.time_ns() // 1000
@@ -148,13 +151,13 @@ class EventRun:
     def finish(self, until: int | None) -> None:
         self._write_all(self.run.finish_iter(until))
         if until is None and not self._by_wall_clock:
-            # Not every engine knows its timers.
+            # Not every engine can tell its next timer.
             with suppress(UsageError):
                 self.due = self.run.next_due()
         self._outputs.finish()
 
     def _write_all(self, outputs: Iterator[Event]) -> None:
-        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        """Write outputs as they come, since a jump of the clock may fire very many timers."""
         while written := list(islice(outputs, OUTPUTS_AT_ONCE)):
             self._write(written)
 
@@ -170,7 +173,7 @@ class EventRun:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What there is to tell of a run that has ended."""
+    """The figures of a run that has ended, for its summary."""
 
     library: Library
     counts: Counts
@@ -184,11 +187,11 @@ class RunReport:
     due: int | None = None
 
     def tell(self, out: Path | None, until: int | None) -> None:
-        """How it went, in a line."""
+        """Print hints, and the summary in a line."""
         if until is not None and self.latest is not None and until < self.latest:
             say(
-                f"`--until` lies before the last event ({format_time(self.latest)}):"
-                " it has changed nothing",
+                f"`--until` lies before the last event ({format_time(self.latest)}), so it had no"
+                " effect",
                 "yellow",
             )
         if self.explained is not None:
@@ -199,7 +202,7 @@ class RunReport:
         parts += [self.refused.summary()] if self.refused.count else []
         parts += [self.late.summary()] if self.late is not None and self.counts.late else []
         if self.counts.begun_anew:
-            parts.append(f"the clock begun anew {counted(self.counts.begun_anew, 'time')}")
+            parts.append(f"the clock restarted {counted(self.counts.begun_anew, 'time')}")
         parts += [
             f"{self.counts.without_key[name]:,} without a key for `{name}`"
             for name in self.library.correlations.names
@@ -216,8 +219,8 @@ class RunReport:
         found += hints.about_keys(self.counts.without_key, self.seen.examples, checked)
         if self.due is not None and not self.outputs.written:
             found.append(
-                "the clock stands at the last event, and a timer is still due:"
-                f" `--until {format_time(self.due)}` lets the clock go on to it"
+                "the clock stopped at the last event, before the next timer:"
+                f" `--until {format_time(self.due)}` lets it go on to that timer"
             )
         for hint in found:
             say(hint, "yellow")

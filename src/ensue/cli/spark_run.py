@@ -1,9 +1,9 @@
-"""`ensue run --engine spark`: what differs from a run in this process.
+"""`ensue run --engine spark`.
 
-PySpark is loaded only here, when it is asked for, and a machine that lacks it is told what to
-install. Files, folders, patterns and places that only Spark can reach are read by its executors;
-the standard input, and a file that Spark cannot unpack, are read here and run on Spark. A stream
-(`--lateness`) and explanations (`--explain`) are refused.
+PySpark is loaded only here, when this engine is chosen; if it is missing, the message says what to
+install. Executors read files, folders, patterns and remote paths; this process reads the standard
+input and files that Spark cannot decompress, and sends their events to Spark. `--lateness` and
+`--explain` are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import typer
 
 from ensue.cli import hints
-from ensue.cli.asides import MOST_NAMED, RefusedRecords
+from ensue.cli.side_outputs import MOST_NAMED, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say
 from ensue.engine.run import Run
 from ensue.engine.timing.jumps import AUTO, UNBOUNDED
@@ -48,10 +48,10 @@ _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 
 def missing_for_spark() -> str | None:
-    """What this machine lacks for Spark, and what to do about it; None if nothing is missing."""
+    """What is missing for Spark on this machine, and what to install; None if nothing is."""
     if find_spec("pyspark") is None:
         return "PySpark is not installed; `pip install 'ensue[spark]'` brings it, and it needs Java"
-    # A session elsewhere brings the Java that it runs on.
+    # A remote session has its own Java.
     if "SPARK_REMOTE" in os.environ:
         return None
     home = os.environ.get("JAVA_HOME")
@@ -69,18 +69,18 @@ def start_on_spark(
     explain: bool,
     max_jump: float = UNBOUNDED,
 ) -> Run:
-    """A run that gathers its events and has Spark run them when it is finished."""
+    """A run that collects its events, and runs them on Spark when it is finished."""
     _refuse([lateness is not None and "--lateness", explain and "--explain"])
     from ensue.spark.batch.events import SparkRun
 
-    # It answers as a `Run` does in all that a bounded input asks of it.
+    # It has all methods of a `Run` that a bounded input needs.
     return cast(Run, SparkRun(library, correlation, max_jump))
 
 
 def mention_read_here(inputs: Sequence[InputFile]) -> None:
     """Say which files this process reads for Spark. Raises `UsageError` if they are too large.
 
-    Their events are gathered here before they go to Spark.
+    Their events are collected in memory before they go to Spark.
     """
     packed = [each for each in inputs if not each.is_stdin]
     if not packed:
@@ -89,22 +89,23 @@ def mention_read_here(inputs: Sequence[InputFile]) -> None:
     size = sum(each.size or 0 for each in packed)
     if size > MOST_BYTES_HERE:
         raise UsageError(
-            f"{names}: Spark cannot read this format or compression, and {size / 1e6:,.0f} MB are"
-            f" too many to be read here for it (at most {MOST_BYTES_HERE / 1e6:,.0f} MB): pack the"
-            " files with gzip, write them as Parquet, or choose the engine `batch`"
+            f"{names}: Spark cannot read this format or compression, so this process would have to"
+            f" read it, and {size / 1e6:,.0f} MB are too many (at most"
+            f" {MOST_BYTES_HERE / 1e6:,.0f} MB): compress the files with gzip, write them as"
+            " Parquet, or choose the engine `batch`"
         )
-    say(f"{names}: read here and not by Spark, which cannot read this format or compression", "dim")
+    say(f"{names}: read by this process, since Spark cannot read the format or compression", "dim")
 
 
 def _refuse(given: Sequence[str | bool]) -> None:
-    """Raises `UsageError` for options that have no meaning here, or a machine without Spark."""
+    """Raise `UsageError` for options that Spark does not support, or if Spark is missing."""
     if "--lateness" in given:
         raise UsageError(
-            "`--engine spark` reads a bounded input in the order of its times: leave out"
-            " `--lateness`, or choose another engine"
+            "`--engine spark` reads a bounded input, sorted by time, and does not allow"
+            " `--lateness`: leave it out, or choose another engine"
         )
     if "--explain" in given:
-        raise UsageError("`--explain` needs an engine that runs here: choose `step`")
+        raise UsageError("`--engine spark` does not allow `--explain`: choose the engine `step`")
     if (lacking := missing_for_spark()) is not None:
         raise UsageError(f"`--engine spark` cannot be used here: {lacking}")
 
@@ -131,7 +132,7 @@ class FilesOnSpark:
 
     @property
     def given(self) -> Given:
-        """What was said of the files. Raises `UsageError` for what cannot be."""
+        """The options about the files. Raises `UsageError` for values that are not valid."""
         return Given.of(self.format, self.delimiter, self.header)
 
     @property
@@ -140,14 +141,14 @@ class FilesOnSpark:
 
     @property
     def form(self) -> OutputForm:
-        """In which form outputs are written, by the ending of the name."""
+        """The form of the outputs, by the ending of `--out`."""
         if self.writes_folder:
             return "folder"
         return "lines" if self.out is None or format_of(self.out) is None else "tables"
 
     @property
     def events(self) -> str:
-        """The paths in a message."""
+        """The paths, as messages name them."""
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{self.paths[0]}{more}"
 
@@ -168,7 +169,7 @@ def _is_for_executors(events: str, format_: str | None) -> bool:
         # A folder, a pattern, or a path that only Spark can resolve.
         return not any(_is_unreadable(each) for each in _files_here(events, format_))
     (file,) = open_inputs([events], format_)
-    # Spark unpacks by the ending of a name, and Zstandard only where Hadoop was built with it.
+    # Spark decompresses by the ending of the name, and Zstandard only if Hadoop was built with it.
     is_unpacked = file.compression is None or (
         file.compression == "gzip" and Path(events).suffix.lower() == ".gz"
     )
@@ -176,7 +177,7 @@ def _is_for_executors(events: str, format_: str | None) -> bool:
 
 
 def _files_here(events: str, format_: str | None) -> Sequence[str]:
-    """The files of this machine that a folder or a pattern stands for; none of other places."""
+    """The local files of a folder or a pattern; none for remote paths."""
     # Spark's patterns may name alternatives in braces, which only Spark can list.
     is_elsewhere = _SCHEME.match(events) or not has_magic(events) or "{" in events
     if not Path(events).is_dir() and is_elsewhere:
@@ -191,7 +192,7 @@ def _are_here(paths: Sequence[str]) -> bool:
 
 
 def _is_unreadable(file: str) -> bool:
-    """Whether the name of a file tells that Spark cannot read it."""
+    """Whether Spark cannot read a file, by the ending of its name."""
     compression = COMPRESSIONS.get(Path(file).suffix.lower())
     return compression not in (None, "gzip") or format_of_ending(file) == "arrow"
 
@@ -201,9 +202,9 @@ def _is_folder(out: Path) -> bool:
 
 
 def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
-    """Run a library over files that Spark reads, and say how it goes.
+    """Run a library over files that executors read, and report the result.
 
-    `given` has the options that were given and may have no meaning here.
+    `given` has those of the given options that Spark does not support.
     """
     _refuse(given)
     from ensue.spark.failures import as_job_error
@@ -222,7 +223,7 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
         from ensue.spark.batch.file_outputs import taken
 
         raise taken(str(asked.out))
-    # Where workers open the files, Java has little to do.
+    # If workers open the files themselves, Java has little to do.
     with session_beside(SHORT_LIVED if _are_here(asked.paths) else None) as spark:
         from ensue.spark.batch.files import FileRun
         from ensue.spark.batch.inputs import Reading
@@ -244,15 +245,15 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
 
 
 def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
-    """Write the outputs and what was refused, and say how many there were."""
+    """Write the outputs and the refused records, and report their numbers."""
     with ExitStack() as files:
         aside = RefusedRecords(asked.events, None, format_ == LINES, files)
         _name_refused(asked, outputs, aside)
         if outputs.rejected_count and asked.strict:
-            say("stopped at the first record that was refused, as `--strict` asks", "red")
+            say("stopped at the first refused record, because of `--strict`", "red")
             raise typer.Exit(EXIT_FINDINGS)
         if asked.writes_folder:
-            # A path of this machine has lost one of the two slashes after a scheme.
+            # `Path` has removed one of the two slashes after a scheme.
             outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
         elif asked.out is not None and asked.form == "tables":
             _write_table(asked, asked.out, outputs)
@@ -278,7 +279,7 @@ def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
     found = TableFile(out, columns)
     known = set(columns.names)
     for table in outputs.tables():
-        # Times of Spark are in the zone of its session.
+        # Spark returns times in the time zone of its session.
         fields = [columns.field(each.name) if each.name in known else each for each in table.schema]
         found.add(table.cast(pa.schema(fields)))
     with WholeFile(out) as whole:
@@ -286,7 +287,7 @@ def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
 
 
 def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:
-    """Name a sample of the refused records, and keep all of them if that is asked for."""
+    """Name a sample of the refused records, and write all of them to `--dead-letter`."""
     path, count = asked.dead_letter, outputs.rejected_count
     named = 1 if asked.strict else MOST_NAMED
     if count and path is not None:
@@ -297,7 +298,7 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
             aside.take(record, f"{place}:{record.number}")
     if count > aside.count and not asked.strict:
         rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"
-        say(f"{asked.events}: more records are refused than are named here; {rest}", "red")
+        say(f"{asked.events}: more records are refused; {rest}", "red")
     aside.count, aside.path = count, path
     aside.without_offset = max(aside.without_offset, outputs.without_offset)
     if path is None:
@@ -311,7 +312,7 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
 
 
 def _local(file: str) -> str:
-    """A path of this machine without its scheme."""
+    """A local path without its scheme."""
     return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
 
 
@@ -321,8 +322,8 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
         latest = outputs.latest_time()
         if latest is not None and asked.until < latest:
             say(
-                f"`--until` lies before the last event ({format_time(latest)}):"
-                " it has changed nothing",
+                f"`--until` lies before the last event ({format_time(latest)}), so it had no"
+                " effect",
                 "yellow",
             )
     found = aside.hints(counts.events)
@@ -350,18 +351,20 @@ def _common_format(paths: Sequence[str], given: Given) -> str:
     found = {_format_of(each, given): each for each in paths}
     if len(found) > 1:
         names = ", ".join(f"`{path}` is {name}" for name, path in sorted(found.items()))
-        raise UsageError(f"Spark reads files of one format at a time, and {names}: run them apart")
+        raise UsageError(
+            f"Spark reads files of one format at a time, and {names}: run each format by itself"
+        )
     return next(iter(found))
 
 
 def _format_of(events: str, given: Given) -> str:
-    """What the files of a path hold; for places that only Spark can list, what the path says."""
+    """The format of the files of a path; for remote paths, by the ending of the path."""
     if Path(events).is_file():
         return _format_inside(events, given)
     files = _files_here(events, given.format)
     if not files:
         return format_of_ending(events) or ("csv" if given.is_csv else "parquet")
-    # The first file tells for all, whose names tell of the same format where they tell of any.
+    # All files of a folder have one format: that of the first name with a known ending.
     told = (found for each in files if (found := format_of_ending(each)) is not None)
     return next(told, None) or _format_inside(files[0], given)
 

@@ -1,8 +1,9 @@
-"""A bounded run from files to outputs in columns, on the engine `batch`.
+"""A bounded run over files, in columns, on the engine `batch`.
 
-Chunks of the files go to the engine as they come, as long as they are in the order of their times.
-Once they are not, what was put out is taken back, and the records are sorted first. A record that
-is refused is told of once, in the order of the files.
+Chunks of the files go to the engine as they are read, as long as their events are in the order of
+their times. At the first chunk out of order all outputs are discarded, the events of all files are
+sorted by time, and the run starts again. A refused record is reported once, in the order of the
+files.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ensue.cli.asides import RefusedRecords
 from ensue.cli.hints import SeenEvents
 from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
+from ensue.cli.side_outputs import RefusedRecords
 from ensue.cli.start.process import load_pyarrow, loading
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
     from ensue.engine.batch.output.columns import BatchOutputs
 
 SMALL_BYTES = 1 << 22
-"""Up to so many bytes, loading what reads columns takes longer than reading row by row."""
+"""Inputs up to this size are read faster event by event: loading pyarrow and Numba takes longer."""
 
 SMALL_BYTES_AT_FIRST = 1 << 25
-"""As `SMALL_BYTES`, where loops have to be compiled before they are run."""
+"""As `SMALL_BYTES`, if the loops have yet to be compiled on this machine."""
 
 
 def is_for_columns(inputs: Sequence[InputFile]) -> bool:
-    """Whether reading in columns is worth its start."""
+    """Whether the inputs are large enough for a run in columns."""
     enough = SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
     size = 0
     for each in inputs:
@@ -54,9 +55,9 @@ def is_for_columns(inputs: Sequence[InputFile]) -> bool:
 
 
 def _unpacked_size(each: InputFile, most: int) -> int:
-    """The size of what a file holds, unpacked: exact up to `most`, and above it just more.
+    """The uncompressed size of a file: exact up to `most`, and above it only some larger number.
 
-    A few bytes of a packed file may stand for gigabytes, so they are looked at.
+    A small compressed file may hold gigabytes, so it is decompressed up to `most`.
     """
     if not each.is_packed or each.size is None or each.size > most:
         return each.known_size
@@ -67,7 +68,7 @@ def _unpacked_size(each: InputFile, most: int) -> int:
         with closing(each.open()) as file:
             return max(each.size, len(file.read(most + 1)))
     except (OSError, UsageError):
-        # It is told where the events are read.
+        # The error is reported when the events are read.
         return each.size
 
 
@@ -83,14 +84,14 @@ def _size_in_columns(each: InputFile, most: int) -> int:
     return size
 
 
-def _tell_of_compiling() -> None:
-    """A person wonders what takes so long; a program that reads our messages does not."""
+def _say_compiling() -> None:
+    """Explain the delay of the first run to a user at a terminal."""
     if sys.stderr.isatty():
-        say("compiling for this machine, which is done once; later runs begin at once", "dim")
+        say("compiling for this machine; this is done once, and later runs start at once", "dim")
 
 
 class ColumnRun:
-    """A run in columns, with its counts and its refused records."""
+    """A run in columns: its engine, its counts and its refused records."""
 
     def __init__(
         self,
@@ -111,12 +112,12 @@ class ColumnRun:
         self._strict = strict
         self._bars = bars
         self._max_jump = max_jump
-        self._told_chunks = 0
+        self._reported_chunks = 0
         with loading():
             load_pyarrow()
             from ensue.events.kernels.compiling import before_compiling
 
-            before_compiling[:] = [_tell_of_compiling]
+            before_compiling[:] = [_say_compiling]
             self._start()
 
     def _start(self) -> None:
@@ -132,15 +133,15 @@ class ColumnRun:
         return self._engine.counts
 
     def read(self) -> bool:
-        """Read everything; False if a refused record has stopped it."""
+        """Read all events. False if a refused record has stopped the run."""
         if any(each.size is None for each in self._inputs):
-            # What can be read only once is kept until all of it is there.
+            # An input that can be read only once is kept until it is complete.
             return self._read_sorted(is_known=False)
         self._outputs.hold_back()
         with closing(self._chunks()) as chunks:
             for number, (file, chunk) in enumerate(chunks):
                 checked = self._engine.check(chunk)
-                if not self._tell(number, file, checked.rejected):
+                if not self._report(number, file, checked.rejected):
                     return False
                 in_order = self._is_in_order(checked.batch)
                 if not in_order or self._jumps(checked.batch):
@@ -154,7 +155,7 @@ class ColumnRun:
         return self._read_sorted(is_known=not in_order)
 
     def _jumps(self, batch: Batch) -> bool:
-        """Whether a batch in order lies too far from what was read; then all of it is looked at."""
+        """Whether the times of a batch jump too far. Then the jumps of all files are examined."""
         import numpy as np
 
         if self._max_jump == UNBOUNDED or not len(batch):
@@ -185,13 +186,13 @@ class ColumnRun:
         with closing(self._chunks()) as chunks:
             for number, (file, chunk) in enumerate(chunks):
                 checked = self._engine.check(chunk)
-                if not self._tell(number, file, checked.rejected):
+                if not self._report(number, file, checked.rejected):
                     return False
                 records.add(file, chunk, checked.kept, checked.batch.times)
                 if self._max_jump != UNBOUNDED:
                     add_times(runs, checked.batch.times, self._max_jump)
         if records.is_outside_memory:
-            say("the events are sorted by time outside of memory, since they are too many", "dim")
+            say("the events are too many for memory, and are sorted by time on disk", "dim")
         elif is_known:
             say("the events are not in the order of their times, and are sorted first", "dim")
         stretch = runs.largest()
@@ -203,11 +204,11 @@ class ColumnRun:
                     return False
         return True
 
-    def _tell(self, number: int, file: InputFile, rejected: Sequence[Rejected]) -> bool:
-        """Tell of what is refused in a chunk, once; False if that stops the run."""
-        if number < self._told_chunks:
+    def _report(self, number: int, file: InputFile, rejected: Sequence[Rejected]) -> bool:
+        """Report the refused records of a chunk, once. False if one of them stops the run."""
+        if number < self._reported_chunks:
             return True
-        self._told_chunks = number + 1
+        self._reported_chunks = number + 1
         for each in rejected:
             path = None if file.is_stdin else file.path
             self._refused.take(Rejected(each.number, each.raw, each.problems, path))
@@ -224,7 +225,7 @@ class ColumnRun:
         return bool((times[1:] >= times[:-1]).all())
 
     def _run(self, batch: Batch) -> bool:
-        """Run the rows of a batch; False if one that lies too far ahead stops the run."""
+        """Run the rows of a batch. False if a row too far ahead in time stops the run."""
         if not len(batch):
             return True
         self._note_types(batch)
@@ -240,7 +241,7 @@ class ColumnRun:
         return True
 
     def _write(self, outputs: Iterable[BatchOutputs]) -> None:
-        """Write outputs as they are made: a clock that jumps may fire very many timers."""
+        """Write outputs as they come, since a jump of the clock may fire very many timers."""
         for each in outputs:
             self._outputs.write_columns(each)
 

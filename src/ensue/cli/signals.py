@@ -1,7 +1,7 @@
-"""A run that a person or a system ends: by Ctrl-C, or by SIGTERM.
+"""Ctrl-C and SIGTERM during a run.
 
-Inside of the block both are only noted, so that what is being read is read to its end and what was
-found is written. A second signal ends the process as usual.
+Inside the block a first signal is only noted, so that the run can end in order: the present record
+is read completely, and all outputs are written. A second signal ends the process as usual.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def noted_signals() -> Iterator[Callable[[], bool]]:
-    """A function that says whether the end was asked for."""
+    """Yields a function that returns whether a signal has come."""
     asked = False
     before: dict[signal.Signals, Any] = {}
 
     def note(number: int, _: FrameType | None) -> None:
         nonlocal asked
         asked = True
-        # Once more, and it is not waited for.
+        # The second signal has its usual effect.
         signal.signal(number, before[signal.Signals(number)])
 
     for each in SIGNALS:
@@ -33,7 +33,7 @@ def noted_signals() -> Iterator[Callable[[], bool]]:
         for each in SIGNALS:
             signal.signal(each, note)
     except ValueError:
-        # Not in the main thread, which alone gets signals.
+        # Only the main thread can set handlers.
         yield lambda: False
         return
     try:
