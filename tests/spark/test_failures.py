@@ -13,7 +13,7 @@ from ensue.errors import JobError, UsageError
 from ensue.library import parse
 from ensue.spark.batch.files import FileRun
 from ensue.spark.failures import as_job_error, reason_of
-from ensue.spark.streaming.config import Rules
+from ensue.spark.streaming.config import RulesConfig
 from ensue.spark.streaming.rules_table import WatchedTable
 
 LIBRARY = "eventtype A {}\nA ecl R (A a) { a }\n"
@@ -88,7 +88,9 @@ def test_rules_that_are_read_while_they_are_written_leave_those_of_before(
 ) -> None:
     rows = pa.table({"name": ["all"], "text": [LIBRARY]})
     pq.write_table(rows, tmp_path / "rules.parquet")
-    watched = WatchedTable(spark, Rules(path=str(tmp_path), format="parquet", every="0.001 ms"))
+    watched = WatchedTable(
+        spark, RulesConfig(path=str(tmp_path), format="parquet", every="0.001 ms")
+    )
     (tmp_path / "rules.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(UsageError, match=r"cannot be read: .*rules\.parquet"):
         watched.have_changed()

@@ -226,9 +226,9 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     # If workers open the files themselves, Java has little to do.
     with session_beside(SHORT_LIVED if _are_here(asked.paths) else None) as spark:
         from ensue.spark.batch.files import FileRun
-        from ensue.spark.batch.inputs import Reading
+        from ensue.spark.batch.inputs import FileReading
     given = spark.result(), asked.library, asked.paths, format_, asked.until, asked.correlation
-    reading = Reading(asked.mapping, files.delimiter, header=files.header)
+    reading = FileReading(asked.mapping, files.delimiter, header=files.header)
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")

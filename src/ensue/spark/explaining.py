@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from ensue.library import LibraryLike
 from ensue.spark.batch.job import BatchOptions, Job, shuffle_partitions
 from ensue.spark.failures import FAILURES
-from ensue.spark.plan import Group
+from ensue.spark.plan import RuleGroup
 from ensue.spark.sql.mapping import Columns
 from ensue.spark.sql.scan import Scan
 from ensue.spark.streaming.groups import StreamGroup
@@ -127,7 +127,7 @@ def _bounded(job: Job) -> Iterator[str]:
         yield from _group(job, group)
 
 
-def _group(job: Job, group: Group) -> Iterator[str]:
+def _group(job: Job, group: RuleGroup) -> Iterator[str]:
     key = _key(group)
     place = f"by {key}, {_partitions(job)}" if key else "no key, one partition"
     after = f" (after stage {group.stage})" if group.stage else ""
@@ -190,7 +190,7 @@ def _stream_group(job: StreamJob, each: StreamGroup) -> Iterator[str]:
 # --- both -----------------------------------------------------------------------------------------
 
 
-def _key(group: Group) -> str:
+def _key(group: RuleGroup) -> str:
     return " or ".join(f"`{', '.join(names)}`" for names in group.key_set)
 
 

@@ -27,7 +27,7 @@ from ensue.engine.batch.output.schema import (
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.events.types import ValueType
-from ensue.spark.plan import Plan
+from ensue.spark.plan import JobPlan
 
 _TIME = pa.timestamp("us", "UTC")
 
@@ -140,7 +140,7 @@ class OutputColumns:
 
 
 def output_columns(
-    plan: Plan, *, with_order: bool = False, with_event: bool = False
+    plan: JobPlan, *, with_order: bool = False, with_event: bool = False
 ) -> OutputColumns:
     """The columns of the outputs of the selected correlations."""
     rules = [each.correlation for group in plan.groups for each in group.rules]

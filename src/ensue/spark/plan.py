@@ -1,6 +1,6 @@
 """The rules of a library in groups, one shuffle each.
 
-In come a checked library and the selected correlations; out goes a `Plan`: groups of rules with
+In come a checked library and the selected correlations; out goes a `JobPlan`: groups of rules with
 equal keys, in stages, so that a rule which reads outputs of other rules comes after them. Rules
 that feed each other stay in one group if outputs certainly keep the key of the events that made
 them; otherwise the outputs are shuffled again. Nothing here depends on Spark.
@@ -43,7 +43,7 @@ _PROVENANCE = frozenset({"correlation", "trigger", "labels", "causes", "partitio
 
 
 @dataclass(frozen=True)
-class Rule:
+class PlannedRule:
     """A correlation and its place in the library."""
 
     number: int
@@ -99,14 +99,14 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Group:
+class RuleGroup:
     """Rules that share a shuffle; `fed_by` are the rules of earlier stages that feed them."""
 
     number: int
     stage: int
     key_set: tuple[KeyNames, ...]
-    rules: tuple[Rule, ...]
-    fed_by: tuple[Rule, ...]
+    rules: tuple[PlannedRule, ...]
+    fed_by: tuple[PlannedRule, ...]
 
     @property
     def is_keyed(self) -> bool:
@@ -123,14 +123,14 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Plan:
+class JobPlan:
     """How a library runs on Spark: its rules in groups, each of which runs as a whole.
 
     `selected` has the names of the rules whose outputs are wanted.
     """
 
     library: CheckedLibrary
-    groups: tuple[Group, ...]
+    groups: tuple[RuleGroup, ...]
     selected: tuple[str, ...]
 
     @cached_property
@@ -139,13 +139,13 @@ class Plan:
         return frozenset(name for readers in self.library.feeds.values() for name in readers)
 
     @property
-    def rules_over_input(self) -> list[Rule]:
+    def rules_over_input(self) -> list[PlannedRule]:
         """The rules that read only events of the input, so that it needs columns for them."""
         rules = [rule for group in self.groups for rule in group.rules]
         return [rule for rule in rules if rule.name not in self.fed_rules]
 
     @cached_property
-    def by_rule(self) -> Mapping[str, Group]:
+    def by_rule(self) -> Mapping[str, RuleGroup]:
         return {rule.name: group for group in self.groups for rule in group.rules}
 
     @property
@@ -153,7 +153,7 @@ class Plan:
         """The names of all correlations of the library, in its order."""
         return [each.name for each in self.library.correlations]
 
-    def orders_by_row(self, group: Group) -> bool:
+    def orders_by_row(self, group: RuleGroup) -> bool:
         """Whether a row and a rule determine the position of an output of a group.
 
         Timers fire between rows, instances put out what they start with before they read a row, and
@@ -163,7 +163,7 @@ class Plan:
             return False
         return not group.has_timers and not any(self.part(group).feeds.values())
 
-    def part(self, group: Group) -> CheckedLibrary:
+    def part(self, group: RuleGroup) -> CheckedLibrary:
         """The library with the rules of one group only."""
         names = {rule.name for rule in group.rules}
         tree = self.library.tree
@@ -179,10 +179,12 @@ class Plan:
         return replace(self.library, tree=kept, feeds=feeds, warnings=())
 
 
-def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> Plan:
+def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> JobPlan:
     """Raises `UsageError` if a selected correlation does not exist, or there is none at all, or one
     asks a history."""
-    rules = {each.name: Rule(number, each) for number, each in enumerate(library.correlations)}
+    rules = {
+        each.name: PlannedRule(number, each) for number, each in enumerate(library.correlations)
+    }
     if not rules:
         raise UsageError("the library has no correlation: there is nothing to find")
     for name in selected or ():
@@ -191,14 +193,14 @@ def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> P
                 f"there is no correlation `{name}` in the library; {did_you_mean(name, rules)}"
             )
     wanted = tuple(rules) if selected is None else tuple(n for n in rules if n in set(selected))
-    feeders: dict[str, list[Rule]] = {name: [] for name in rules}
+    feeders: dict[str, list[PlannedRule]] = {name: [] for name in rules}
     for name, readers in library.feeds.items():
         for reader in readers:
             feeders[reader].append(rules[name])
     needed = _with_feeders(wanted, feeders)
     _refuse_history([rules[name] for name in rules if name in needed])
     stages = _stages(needed, rules, feeders, library)
-    members: dict[tuple[int, tuple[KeyNames, ...]], list[Rule]] = {}
+    members: dict[tuple[int, tuple[KeyNames, ...]], list[PlannedRule]] = {}
     for name, rule in rules.items():
         if name in needed:
             members.setdefault((stages[name], rule.key_set), []).append(rule)
@@ -211,11 +213,11 @@ def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> P
             f.number: f for rule in inside for f in feeders[rule.name] if f.name not in names
         }
         fed_by = tuple(outside[each] for each in sorted(outside))
-        groups.append(Group(number, stage, key_set, tuple(inside), fed_by))
-    return Plan(library, tuple(groups), wanted)
+        groups.append(RuleGroup(number, stage, key_set, tuple(inside), fed_by))
+    return JobPlan(library, tuple(groups), wanted)
 
 
-def _refuse_history(rules: Sequence[Rule]) -> None:
+def _refuse_history(rules: Sequence[PlannedRule]) -> None:
     asking = [f"`{each.name}`" for each in rules if asks_history(each.correlation)]
     if asking:
         raise UsageError(
@@ -225,7 +227,7 @@ def _refuse_history(rules: Sequence[Rule]) -> None:
         )
 
 
-def _with_feeders(wanted: Sequence[str], feeders: Mapping[str, Sequence[Rule]]) -> set[str]:
+def _with_feeders(wanted: Sequence[str], feeders: Mapping[str, Sequence[PlannedRule]]) -> set[str]:
     needed: set[str] = set()
     pending = list(wanted)
     while pending:
@@ -238,8 +240,8 @@ def _with_feeders(wanted: Sequence[str], feeders: Mapping[str, Sequence[Rule]]) 
 
 def _stages(
     needed: set[str],
-    rules: Mapping[str, Rule],
-    feeders: Mapping[str, Sequence[Rule]],
+    rules: Mapping[str, PlannedRule],
+    feeders: Mapping[str, Sequence[PlannedRule]],
     library: CheckedLibrary,
 ) -> Mapping[str, int]:
     """The number of shuffles before that of each rule. Feeding has no cycles."""
@@ -262,7 +264,7 @@ def _stages(
     return known
 
 
-def _keeps_key(feeder: Rule, reader: Rule, library: CheckedLibrary) -> bool:
+def _keeps_key(feeder: PlannedRule, reader: PlannedRule, library: CheckedLibrary) -> bool:
     """Whether an output under a key of the feeder has that key for the reader too, or none."""
     if feeder.key_set != reader.key_set or len(feeder.key_set) > 1:
         return False

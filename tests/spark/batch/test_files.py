@@ -23,7 +23,7 @@ import ensue
 from ensue.cli import app, spark_run
 from ensue.errors import UsageError
 from ensue.events.times import format_time
-from ensue.spark.batch.inputs import Reading
+from ensue.spark.batch.inputs import FileReading
 from ensue.spark.batch.opening import open_files
 from tests.spark.streaming.sensors import LIBRARY, readings, table
 
@@ -318,7 +318,7 @@ def test_rules_with_timers_read_lines_in_columns(
     else:
         write_lines(events, ROWS)
 
-    given = open_files(spark, library, [str(events)], format_, Reading())
+    given = open_files(spark, library, [str(events)], format_, FileReading())
     here = run(tmp_path, events, engine="step")
     there = run(tmp_path, events)
 

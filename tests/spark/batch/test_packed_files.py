@@ -21,7 +21,7 @@ from ensue.library import parse
 from ensue.spark.batch import files as file_runs
 from ensue.spark.batch import packed_files
 from ensue.spark.batch.file_outputs import FileOutputs, PackedOutputs, RowOutputs
-from ensue.spark.batch.inputs import Reading
+from ensue.spark.batch.inputs import FileReading
 from tests.spark.batch.test_files import run, split_every
 
 START = 1_700_000_000_000_000
@@ -225,7 +225,7 @@ def test_a_clock_that_is_told_to_go_too_far_is_refused(spark: SparkSession, tmp_
         [str(tmp_path / "e.csv")],
         "csv",
         until=START + 10**15,
-        reading=Reading(),
+        reading=FileReading(),
         jump="1 h",
     )
 

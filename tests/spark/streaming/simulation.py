@@ -18,10 +18,10 @@ from ensue.spark.streaming.chunks import (
     STATELESS_GROUPS,
     StreamTask,
     from_bytes,
-    pack_columns,
     pack_events,
     pack_ticks,
 )
+from ensue.spark.streaming.column_chunks import pack_columns
 
 
 class State:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 import ensue
 from ensue.spark import correlate
 from ensue.spark.batch.nanoseconds import BY_VECTORS
-from ensue.spark.streaming.config import Source
+from ensue.spark.streaming.config import SourceConfig
 from ensue.spark.streaming.job import correlate_stream
 from ensue.spark.streaming.sources import open_source
 
@@ -57,7 +57,7 @@ def test_a_stream_of_parquet(spark: SparkSession, tmp_path: Path, expected: list
     write_pieces(tmp_path / "events", [without_values(pa.null())])
 
     with pytest.warns(UserWarning, match="has a value in `Note`, `other`, nor says"):
-        events = open_source(spark, Source(format="parquet", path=str(tmp_path / "events")))
+        events = open_source(spark, SourceConfig(format="parquet", path=str(tmp_path / "events")))
 
     assert shown(collected(correlate_stream(events, RULES), tmp_path / "checkpoint")) == expected
 
@@ -79,7 +79,7 @@ def test_a_stream_of_parquet_of_which_one_file_has_values(
     rows = without_values(pa.null())
     later = without_values(pa.string()).slice(20)
     write_pieces(tmp_path / "events", [rows.slice(0, 20), later])
-    source = Source(format="parquet", path=str(tmp_path / "events"), schema=schema)
+    source = SourceConfig(format="parquet", path=str(tmp_path / "events"), schema=schema)
 
     made = correlate_stream(open_source(session, source), RULES)
 

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ensue.spark.batch.nanoseconds import SETTING
-from ensue.spark.streaming.config import Source
+from ensue.spark.streaming.config import SourceConfig
 from ensue.spark.streaming.job import correlate_stream
 from ensue.spark.streaming.sources import open_source
 
@@ -42,7 +42,7 @@ def test_times_in_nanoseconds_are_read_in_microseconds_in_the_first_stream_and_i
     for name, type_ in kinds.items():
         folder = tmp_path / name
         write_pieces(folder, [in_nanoseconds(table(rows), type_)])
-        events = open_source(session, Source(format="parquet", path=str(folder)))
+        events = open_source(session, SourceConfig(format="parquet", path=str(folder)))
         made = correlate_stream(events, LIBRARY)
 
         assert dict(events.dtypes)["time"] == "timestamp"
@@ -54,6 +54,6 @@ def test_numbers_of_which_the_user_says_the_unit_stay_numbers(
 ) -> None:
     rows = readings(5, Random(6))
     write_pieces(tmp_path, [in_nanoseconds(table(rows), pa.timestamp("ns", "UTC"))])
-    source = Source(format="parquet", path=str(tmp_path))
+    source = SourceConfig(format="parquet", path=str(tmp_path))
 
     assert dict(open_source(session, source, ["time"]).dtypes)["time"] == "bigint"

@@ -10,7 +10,7 @@ import pytest
 import ensue
 from ensue.engine.ports import Ports
 from ensue.events.event import Event
-from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.plan import JobPlan, RuleGroup, plan_of
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
 from ensue.spark.worker.routing import EventRouter, bucket_of
 
@@ -32,7 +32,9 @@ Found correlation Both (Sub a where n IN (1, 2), Sub b) a ; b by n, region
 """
 
 
-def by_ports(plan: Plan, group: Group, event: Event) -> tuple[dict[int, int], tuple[str, ...]]:
+def by_ports(
+    plan: JobPlan, group: RuleGroup, event: Event
+) -> tuple[dict[int, int], tuple[str, ...]]:
     """The buckets and the rules, as the ports define them."""
     places = {names: place for place, names in enumerate(group.key_set)}
     found: dict[int, int] = {}

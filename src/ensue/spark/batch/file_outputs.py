@@ -23,7 +23,7 @@ from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
-from ensue.spark.batch.inputs import Input, ObservedCounts, Reading
+from ensue.spark.batch.inputs import FileReading, Input, ObservedCounts
 from ensue.spark.batch.job import Job
 from ensue.spark.batch.line_files import unread_types
 from ensue.spark.batch.packed_files import PackedRun
@@ -61,7 +61,7 @@ class FileOutputs(ABC):
         self.unread = (found.get("unread") or 0, found.get("unread_type"))
         self._found = found
 
-    def another_reading(self, reading: Reading) -> Reading | None:
+    def another_reading(self, reading: FileReading) -> FileReading | None:
         """How the files have to be read instead; None if they could be read as they were."""
         return another_reading(self._found, reading)
 
@@ -99,7 +99,7 @@ class FileOutputs(ABC):
         """Have executors keep nothing any more."""
 
 
-def another_reading(found: Mapping[str, Any], reading: Reading) -> Reading | None:
+def another_reading(found: Mapping[str, Any], reading: FileReading) -> FileReading | None:
     if found.get("open"):
         return replace(reading, line_breaks=True)
     if found.get("needs_event"):
@@ -162,7 +162,7 @@ class RowOutputs(FileOutputs):
 class PackedOutputs(FileOutputs):
     """Outputs of a job over packs. No rule runs where files have to be read in another way."""
 
-    def __init__(self, run: PackedRun, form: OutputForm, reading: Reading) -> None:
+    def __init__(self, run: PackedRun, form: OutputForm, reading: FileReading) -> None:
         super().__init__(run.found)
         self._run = run
         self.rejected = run.rejected

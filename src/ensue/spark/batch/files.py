@@ -1,7 +1,7 @@
 """Files of events, read by executors: Parquet, JSON lines and CSV.
 
 In come paths that Spark understands (files, folders, globs, places in an object store), a library
-and how to read (`Reading`); out goes a `FileRun`: its outputs, how many events there were, and the
+and how to read (`FileReading`); out goes a `FileRun`: its outputs, the number of events, and the
 rejected records (`rejected`). Nothing of a file goes through the driver. Columns of Parquet stay
 columns, so that filters reach the files. Lines become columns in workers, where attributes have
 columns (`worker.files.line_chunks`), and else events in bytes. Events of equal times are read in
@@ -21,7 +21,7 @@ from ensue.events.times import datetime_of
 from ensue.library import Library
 from ensue.spark.batch.events import EncodedEventJob
 from ensue.spark.batch.file_outputs import FileOutputs, OutputForm, PackedOutputs, RowOutputs
-from ensue.spark.batch.inputs import PLAIN, Input, Reading, paths_of
+from ensue.spark.batch.inputs import PLAIN, FileReading, Input, paths_of
 from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.batch.opening import open_files
 from ensue.spark.batch.packed_files import PackedRun, can_be_packed
@@ -38,7 +38,7 @@ class FileRun:
         given: Input,
         library: Library,
         options: BatchOptions,
-        reading: Reading,
+        reading: FileReading,
         columns: Mapping[str, Any] | None = None,
     ) -> None:
         self._reading = reading
@@ -57,7 +57,7 @@ class FileRun:
         format_: str,
         until: int | None = None,
         correlation: str | None = None,
-        reading: Reading = PLAIN,
+        reading: FileReading = PLAIN,
         jump: JumpLike = None,
     ) -> Self:
         """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""

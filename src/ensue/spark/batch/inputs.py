@@ -1,8 +1,8 @@
 """What the files of a run are to the rest of this room: how they are read, and what they become.
 
-In come paths; out go Spark's readers of them and their names, in one form. `Reading` has what the
-user has said of files, and what they turned out to need; `Input` what they have become, which
-`line_files` and `parquet_files` make.
+In come paths; out go Spark's readers of them and their names, in one form. `FileReading` has the
+options of the user, and what the files turned out to need. `Input` has the rows of the files, as
+`line_files` and `parquet_files` make them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_RANKED = 1000
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileReading:
     """How files are read: what the user has said, and what they turned out to need.
 
     `header` has the names of the columns of CSV, where the first lines of files do not. With
@@ -43,7 +43,7 @@ class Reading:
     header: tuple[str, ...] | None = None
 
 
-PLAIN = Reading()
+PLAIN = FileReading()
 
 
 @dataclass(frozen=True)

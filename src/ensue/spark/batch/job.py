@@ -23,7 +23,7 @@ from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns
-from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.plan import JobPlan, RuleGroup, plan_of
 from ensue.spark.sql.conformance import (
     attributes_read_in_python,
     check_columns,
@@ -38,19 +38,21 @@ from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, EVENT_DDL, OUTPUT_DDL,
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
 from ensue.spark.worker.packs.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
+from ensue.spark.worker.row_scans import (
+    find_reach,
+    latest_time,
+    located_rejected_rows,
+    rejected_rows,
+    time_runs,
+)
 from ensue.spark.worker.tasks import (
     CLOCK,
     UNKEYED_COUNT,
     GroupTask,
-    find_reach,
-    latest_time,
-    located_rejected_rows,
     map_outputs,
     map_rows,
-    rejected_rows,
     run_columns,
     run_events,
-    time_runs,
 )
 
 
@@ -88,7 +90,7 @@ class Job:
 
     events: DataFrame
     layout: DataFrameLayout
-    plan: Plan
+    plan: JobPlan
     columns: OutputColumns
     task: GroupTask
     until: int | None
@@ -207,14 +209,14 @@ class Job:
 
     # --- one group --------------------------------------------------------------------------------
 
-    def _run(self, group: Group, mode: str, ddl: str) -> DataFrame:
+    def _run(self, group: RuleGroup, mode: str, ddl: str) -> DataFrame:
         task = self.task._replace(group=group.number, mode=mode)
         scan = self.scans[group.number]
         if isinstance(scan, str):
             return self._run_events(group, task, ddl)
         return self._run_columns(group, task, scan, ddl)
 
-    def _run_columns(self, group: Group, task: GroupTask, scan: Scan, ddl: str) -> DataFrame:
+    def _run_columns(self, group: RuleGroup, task: GroupTask, scan: Scan, ddl: str) -> DataFrame:
         arrival = self._arrival()
         rows = self.events
         if self._compares_groups(task):
@@ -242,7 +244,7 @@ class Job:
         fits = self.packs_types and not by_type and can_be_packed(scan.types)
         return scan.types if fits else ()
 
-    def _run_events(self, group: Group, task: GroupTask, ddl: str) -> DataFrame:
+    def _run_events(self, group: RuleGroup, task: GroupTask, ddl: str) -> DataFrame:
         wanted = self._events_of_group(task)
         names = [rule.name for rule in group.fed_by]
         for feeder in sorted({self.plan.by_rule[name].number for name in names}):
@@ -279,7 +281,7 @@ class Job:
             return sf.col(f"`{self.arrival}`").cast("bigint")
         return sf.monotonically_increasing_id()
 
-    def _with_clock(self, group: Group, rows: DataFrame) -> tuple[DataFrame, list[str]]:
+    def _with_clock(self, group: RuleGroup, rows: DataFrame) -> tuple[DataFrame, list[str]]:
         """The rows with what they need of the times of the whole input, and names of the columns.
 
         A group with timers needs to know where the clock stands at the end; every group, which
@@ -348,7 +350,7 @@ def _reach_of_runs(runs: DataFrame, allowed: int, until: int | None) -> DataFram
 
 
 def _scan(
-    group: Group, layout: DataFrameLayout, plan: Plan, python_reasons: Sequence[str]
+    group: RuleGroup, layout: DataFrameLayout, plan: JobPlan, python_reasons: Sequence[str]
 ) -> Scan | str:
     """How SQL reads the rows for a group, or the reason why Python must read them."""
     if group.fed_by:

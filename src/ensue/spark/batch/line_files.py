@@ -1,8 +1,8 @@
 """Files of lines: as parts for workers that open them, or as rows that Spark reads.
 
-In come paths, a library and a `Reading`; out goes an `Input`. Workers turn lines into typed columns
-(`line_columns` says which) or, where no columns suffice, into events in bytes. Records without ids
-are numbered, as in one process, by counts of the records of all blocks that come before.
+In come paths, a library and a `FileReading`; out goes an `Input`. Workers turn lines into typed
+columns (`line_columns` says which) or, where no columns suffice, into events in bytes. Records
+without ids are numbered, as in one process, by counts of the records of all earlier blocks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ensue.library import Library
 from ensue.spark.batch.file_parts import lines_in_parts
 from ensue.spark.batch.inputs import (
     MOST_RANKED,
+    FileReading,
     Input,
     ObservedCounts,
-    Reading,
     file_column,
     open_with,
     paths_of,
@@ -96,7 +96,7 @@ def open_lines(
     paths: Sequence[str],
     library: Library,
     format_: str,
-    reading: Reading,
+    reading: FileReading,
     allowed_jump: float,
 ) -> Input:
     lines = _text(spark, paths)
@@ -122,7 +122,7 @@ class _LineFiles:
         lines: DataFrame,
         library: Library,
         format_: str,
-        reading: Reading,
+        reading: FileReading,
         allowed_jump: float,
         parts: Sequence[FilePart] | None = None,
     ) -> None:
@@ -258,7 +258,7 @@ def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
 
 
 def _numbers_before(
-    lines: DataFrame, files: Sequence[str], cells: Content, reading: Reading
+    lines: DataFrame, files: Sequence[str], cells: Content, reading: FileReading
 ) -> tuple[tuple[str, int, int], ...]:
     """How many records come before each block of the files; a pass over their bytes.
 

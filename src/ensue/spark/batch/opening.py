@@ -1,6 +1,6 @@
 """Files of events as the input of a run, by their format.
 
-In come paths, a library and a `Reading`; out goes an `Input`. Parquet keeps its columns
+In come paths, a library and a `FileReading`; out goes an `Input`. Parquet keeps its columns
 (`parquet_files`), and lines become columns or events in workers (`line_files`).
 """
 
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from ensue.engine.timing.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.library import Library
-from ensue.spark.batch.inputs import Input, Reading
+from ensue.spark.batch.inputs import FileReading, Input
 from ensue.spark.batch.line_files import open_lines
 from ensue.spark.batch.parquet_files import open_parquet
 
@@ -23,7 +23,7 @@ def open_files(
     library: Library,
     paths: Sequence[str],
     format_: str,
-    reading: Reading,
+    reading: FileReading,
     jump: JumpLike = None,
 ) -> Input:
     """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""

@@ -28,7 +28,7 @@ from ensue.engine.timing.jumps import UNBOUNDED, check_advance
 from ensue.lang.derived.wanted import types_read
 from ensue.spark.batch.job import Job, shuffle_partitions
 from ensue.spark.batch.rejected import RejectedRecords, numbered_lines
-from ensue.spark.plan import Group
+from ensue.spark.plan import RuleGroup
 from ensue.spark.sql.scan import Scan
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.files.column_parts import ColumnsTask
@@ -108,7 +108,7 @@ def can_be_packed(job: Job, given: FilesInParts) -> bool:
     return True
 
 
-def _wanted(job: Job) -> list[Group]:
+def _wanted(job: Job) -> list[RuleGroup]:
     selected = set(job.plan.selected)
     return [g for g in job.plan.groups if any(rule.name in selected for rule in g.rules)]
 
@@ -142,7 +142,7 @@ class PackedRun:
         pack = pack_lines if isinstance(given.task, LinesTask) else pack_columns
         self._packs = rows.mapInArrow(for_workers(pack, task), PACKS_DDL).persist()
 
-    def _packs_of(self, group: Group) -> GroupPacks:
+    def _packs_of(self, group: RuleGroup) -> GroupPacks:
         scan = self._scan(group)
         packed = self._job.packed_types(scan)
         names = tuple(name for name, _ in scan.shuffled if not (packed and name == "type"))
@@ -150,7 +150,7 @@ class PackedRun:
         buckets = self._partitions if keys else 1
         return GroupPacks(group.number, names, keys, scan.types, buckets, bool(packed))
 
-    def _scan(self, group: Group) -> Scan:
+    def _scan(self, group: RuleGroup) -> Scan:
         scan = self._job.scans[group.number]
         assert isinstance(scan, Scan)
         return scan
@@ -249,7 +249,7 @@ class PackedRun:
     def packs(self) -> DataFrame:
         """The outputs in packs, by `OUTPUT_PACKS_DDL`."""
 
-        def made(group: Group) -> DataFrame:
+        def made(group: RuleGroup) -> DataFrame:
             task = tuple(self._task(group)), self._folder
             function = for_workers(run_packs_to_packs, task)
             return self._spread(group).mapInArrow(function, OUTPUT_PACKS_DDL)
@@ -261,7 +261,7 @@ class PackedRun:
         """Whether packs are files of this machine."""
         return self._folder is not None
 
-    def _task(self, group: Group) -> GroupTask:
+    def _task(self, group: RuleGroup) -> GroupTask:
         scan, job = self._scan(group), self._job
         packed = job.packed_types(scan)
         names = [name for name, _ in scan.shuffled if not (packed and name == "type")]
@@ -273,7 +273,7 @@ class PackedRun:
             clock=self._clock if group.has_timers else None,
         )
 
-    def _spread(self, group: Group) -> DataFrame:
+    def _spread(self, group: RuleGroup) -> DataFrame:
         """The packs of a group, each in the partition of its bucket."""
         rows = self._packs.filter(sf.col("group") == group.number).select("bucket", *PACK_COLUMNS)
         if self._scan(group).keys:

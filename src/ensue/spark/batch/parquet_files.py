@@ -1,7 +1,7 @@
 """Parquet as a DataFrame: its columns as they are, with the place of every row.
 
-In come paths and a `Reading`; out goes an `Input`. Times in nanoseconds, and columns in which there
-is nothing, are read as `nanoseconds` says. Rows without ids are numbered over all files.
+In come paths and a `FileReading`; out goes an `Input`. Times in nanoseconds, and columns that are
+null in every row, are read as `nanoseconds` says. Rows without ids are numbered over all files.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ensue.spark.batch import nanoseconds
 from ensue.spark.batch.file_parts import row_groups
 from ensue.spark.batch.inputs import (
     MOST_RANKED,
+    FileReading,
     Input,
-    Reading,
     file_column,
     open_with,
     paths_of,
@@ -40,7 +40,7 @@ from ensue.spark.worker.files.line_places import PLACES_A_FILE, SCHEME, plain_pa
 def open_parquet(
     spark: SparkSession,
     paths: Sequence[str],
-    reading: Reading,
+    reading: FileReading,
     library: Library,
     allowed_jump: float,
 ) -> Input:
@@ -77,7 +77,7 @@ def open_parquet(
 
 
 def _in_parts(
-    opened: Input, read: DataFrame, reading: Reading, library: Library, allowed_jump: float
+    opened: Input, read: DataFrame, reading: FileReading, library: Library, allowed_jump: float
 ) -> FilesInParts | None:
     """The files for workers that open them; None if only Spark reads their columns as Spark does.
 
@@ -149,7 +149,7 @@ def _rank_by_text(files: Sequence[str]) -> Column:
     return sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
 
 
-def _column_of_ids(reading: Reading) -> str:
+def _column_of_ids(reading: FileReading) -> str:
     origin = reading.mapping.columns.get("id")
     return "id" if origin is None else origin.path
 
@@ -170,7 +170,7 @@ def _row_number(read: DataFrame, files: Sequence[str]) -> Column:
     return number.cast("string")
 
 
-def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: Reading) -> DataFrame:
+def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileReading) -> DataFrame:
     """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds."""
     reader = reader_of(spark, "parquet")
     try:

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 from ensue.engine.counts import Counts
 from ensue.spark.batch.job import Job
 from ensue.spark.failures import FAILURES
-from ensue.spark.plan import Group
+from ensue.spark.plan import RuleGroup
 from ensue.spark.sql.scan import Scan
 from ensue.spark.worker.tasks import UNKEYED_COUNT
 
@@ -31,7 +31,7 @@ class CountedOutputs:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._in_sql: list[Group] = []
+        self._in_sql: list[RuleGroup] = []
         self._by_workers: list[str] = []
         for group in job.plan.groups:
             if not (group.is_keyed and _is_selected(group, job)):
@@ -66,7 +66,7 @@ class CountedOutputs:
                 counts.without_key[row["source"]] += int(row["id"])
 
 
-def _is_selected(group: Group, job: Job) -> bool:
+def _is_selected(group: RuleGroup, job: Job) -> bool:
     return any(rule.name in job.plan.selected for rule in group.rules)
 
 
@@ -75,7 +75,7 @@ def _sum_for(name: str) -> Column:
     return sf.sum(sf.when(is_count, sf.col("id").cast("bigint")))
 
 
-def _counts_of_group(job: Job, group: Group) -> DataFrame:
+def _counts_of_group(job: Job, group: RuleGroup) -> DataFrame:
     """The counts of a group, from the rows that lack a part of its key."""
     scan = job.scans[group.number]
     assert isinstance(scan, Scan)

@@ -24,7 +24,7 @@ from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.wanted import unusable_keys
-from ensue.spark.plan import Rule
+from ensue.spark.plan import PlannedRule
 from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
 from ensue.spark.sql.operators import balanced
 from ensue.spark.sql.values import NotInSqlError, Sql
@@ -130,7 +130,7 @@ def attributes_read_in_python(layout: DataFrameLayout, types: TypeSystem) -> lis
     return list(dict.fromkeys(reasons))
 
 
-def check_columns(layout: DataFrameLayout, types: TypeSystem, rules: Sequence[Rule]) -> None:
+def check_columns(layout: DataFrameLayout, types: TypeSystem, rules: Sequence[PlannedRule]) -> None:
     """Raises `UsageError` if a rule reads a type that no row can fit."""
     if layout.python_reasons and layout.data is None and "data" in dict(layout.renamed):
         return
@@ -141,7 +141,7 @@ def check_columns(layout: DataFrameLayout, types: TypeSystem, rules: Sequence[Ru
 
 
 def _check_attribute(
-    layout: DataFrameLayout, rule: Rule, type_name: str, name: str, type_: ValueType
+    layout: DataFrameLayout, rule: PlannedRule, type_name: str, name: str, type_: ValueType
 ) -> None:
     asked = f"`{rule.name}` reads events of type `{type_name}`, whose attribute `{name}` is"
     source = layout.attributes.get(name)

@@ -24,7 +24,7 @@ from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
-from ensue.spark.plan import Group, Rule
+from ensue.spark.plan import PlannedRule, RuleGroup
 from ensue.spark.sql.conformance import (
     all_of,
     any_of,
@@ -60,7 +60,7 @@ class Scan:
     types: tuple[str, ...]
 
 
-def scan_of(group: Group, layout: DataFrameLayout, types: TypeSystem) -> Scan:
+def scan_of(group: RuleGroup, layout: DataFrameLayout, types: TypeSystem) -> Scan:
     """Raises `NotInSqlError` if a key cannot be computed in SQL."""
     in_python: list[str] = []
     # Ports of several rules may have equal conditions, which are then evaluated once.
@@ -106,7 +106,9 @@ def check_arrival(events: DataFrame, arrival: str | None) -> None:
         )
 
 
-def wanted_by_rule(group: Group, layout: DataFrameLayout, types: TypeSystem) -> dict[str, Column]:
+def wanted_by_rule(
+    group: RuleGroup, layout: DataFrameLayout, types: TypeSystem
+) -> dict[str, Column]:
     """Which events each rule wants, as far as SQL can tell."""
     keys = [name for name, _ in _keys(group, layout)]
     found: dict[str, Column] = {}
@@ -117,14 +119,18 @@ def wanted_by_rule(group: Group, layout: DataFrameLayout, types: TypeSystem) -> 
     return found
 
 
-def _types_read(group: Group, types: TypeSystem) -> Iterator[str]:
+def _types_read(group: RuleGroup, types: TypeSystem) -> Iterator[str]:
     ports = [port.type for rule in group.rules for port in rule.event_ports]
     read = {name for port in set(ports) for name in types.subtypes(port)}
     return (name for name in types.types if name in read)
 
 
 def _port(
-    rule: Rule, port: EventPort, layout: DataFrameLayout, types: TypeSystem, in_python: list[str]
+    rule: PlannedRule,
+    port: EventPort,
+    layout: DataFrameLayout,
+    types: TypeSystem,
+    in_python: list[str],
 ) -> Column:
     accepted = types.subtypes(port.type)
     conditions = [layout.context["type"].column.isin(*accepted)]
@@ -220,7 +226,7 @@ def _data(name: str, source: InputColumn, type_name: str, types: TypeSystem) -> 
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def _keys(group: Group, layout: DataFrameLayout) -> tuple[KeyColumn, ...]:
+def _keys(group: RuleGroup, layout: DataFrameLayout) -> tuple[KeyColumn, ...]:
     if not group.key_set:
         return ()
     if len(group.key_set) > 1:
@@ -270,7 +276,7 @@ def _micros(source: InputColumn, column: Column) -> Column:
 
 
 def _travelling(
-    group: Group, layout: DataFrameLayout, types: TypeSystem
+    group: RuleGroup, layout: DataFrameLayout, types: TypeSystem
 ) -> tuple[tuple[str, Column], ...]:
     names = {name for rule in group.rules for name in names_read(rule)}
     forwarded = set(_forwarded_types(group, types))
@@ -295,7 +301,7 @@ def _lower(names: set[str]) -> set[str]:
     return {name.lower() for name in names}
 
 
-def _forwarded_types(group: Group, types: TypeSystem) -> Iterator[str]:
+def _forwarded_types(group: RuleGroup, types: TypeSystem) -> Iterator[str]:
     for rule in group.rules:
         ports = {port.name: port for port in rule.event_ports}
         for statement in statements_of(rule.correlation):
@@ -303,7 +309,7 @@ def _forwarded_types(group: Group, types: TypeSystem) -> Iterator[str]:
                 yield from types.subtypes(ports[statement.port].type)
 
 
-def names_read(rule: Rule) -> Iterator[str]:
+def names_read(rule: PlannedRule) -> Iterator[str]:
     """Every name that a rule reads in an event, and its first part, which may hold nested data."""
     for names in rule.key_set:
         yield from names

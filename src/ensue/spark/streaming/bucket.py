@@ -48,7 +48,7 @@ from ensue.spark.streaming.chunks import (
     planned,
     to_bytes,
 )
-from ensue.spark.streaming.engines import Engine, GroupContext, Saved, engines_of
+from ensue.spark.streaming.engines import BucketEngine, GroupContext, Saved, engines_of
 from ensue.spark.streaming.measures import Measures, read_measures, state_sizes, write_measures
 from ensue.spark.worker.event_rows import ARRIVAL
 
@@ -310,7 +310,7 @@ def _run(
     ready: pa.Table | None,
     settled: int,
     passes: bool,
-) -> tuple[dict[str, Engine] | None, Iterator[pa.Table]]:
+) -> tuple[dict[str, BucketEngine] | None, Iterator[pa.Table]]:
     """The engines that read events and let time pass, and what they put out; None if none has to.
 
     `passes`: time alone may change something. The engines are up to date once all of what they put

@@ -6,9 +6,9 @@ every bucket gets the times of the partition as runs, also a bucket without even
 buckets have the one clock of the stream. `bucket` decides which events are late or too far ahead,
 since it has the state of the earlier micro-batches.
 
-Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, its bucket,
-and which of several rules want it. With `events`, rows become events here, where SQL cannot read
-them exactly. In both forms the events that each rule wants are counted here.
+Rows come in one of two forms. With `columns`, SQL has computed which group wants a row, and its
+bucket (`column_chunks`). With `events`, rows become events here, where SQL cannot read them
+exactly. In both forms the events that each rule wants are counted.
 """
 
 from __future__ import annotations
@@ -25,20 +25,17 @@ from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED
 from ensue.events.event import Event, Rejected
 from ensue.library import parse
-from ensue.spark.plan import Plan, plan_of
+from ensue.spark.plan import JobPlan, plan_of
 from ensue.spark.streaming.groups import StreamGroup, stream_groups
 from ensue.spark.streaming.measures import Measures, write_measures
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
     NO_TIMES,
-    ROW,
     Times,
     read_rows,
     rejected_batch,
-    rejected_records,
     write_event,
 )
-from ensue.spark.worker.json_rows import rows_of_json
 from ensue.spark.worker.routing import EventRouter
 
 TIME = "ensue_time"
@@ -54,14 +51,11 @@ EXTRAS = (TIME, REPORTS, ARRIVAL)
 CLOCK_PART = -1
 """The part of a row that has the times of a partition in place of events."""
 
-RULES_A_MASK = 63
-"""How many rules have their bits in one column of 64-bit integers."""
 CHUNK_BYTES = 32 * 2**20
 """How much of a partition is collected before it is packed into chunks."""
 EVENTS_AT_ONCE = 1 << 16
 TICK = -2
 """The `part` of a row without a chunk whose `latest` is a time of the wall clock."""
-_INSTANT = pa.timestamp("us", "UTC")
 _Row = tuple[int, int, bool, int, bytes]
 """A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
 
@@ -108,7 +102,7 @@ class StreamTask(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def planned(library: str, selected: tuple[str, ...]) -> tuple[Plan, tuple[StreamGroup, ...]]:
+def planned(library: str, selected: tuple[str, ...]) -> tuple[JobPlan, tuple[StreamGroup, ...]]:
     plan = plan_of(parse(library).checked, selected)
     return plan, stream_groups(plan)
 
@@ -118,28 +112,6 @@ def _routers(library: str, selected: tuple[str, ...]) -> tuple[EventRouter, ...]
     """A router for each group, kept with its compiled routines for later micro-batches."""
     plan, groups = planned(library, selected)
     return tuple(EventRouter(plan, each.group, keep_unkeyed=False) for each in groups)
-
-
-# --- the columns that SQL computes --------------------------------------------------------------
-
-
-def bucket_column(group: StreamGroup) -> str:
-    """The bucket of a row that the group wants, and null in other rows."""
-    return f"bucket_{group.group.number}"
-
-
-def mask_columns(group: StreamGroup) -> list[str]:
-    """Bits of the rules that want a row. A group of one rule has none: its bucket says it all."""
-    rules = len(group.group.rules)
-    count = 0 if rules == 1 else -(-rules // RULES_A_MASK)
-    return [f"rules_{group.group.number}_{part}" for part in range(count)]
-
-
-def value_column(number: int) -> str:
-    return f"value_{number}"
-
-
-# --- chunks -------------------------------------------------------------------------------------
 
 
 def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
@@ -154,7 +126,7 @@ def from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
 
 
-class _Packer:
+class ChunkPacker:
     """Packs the rows of one partition into chunks."""
 
     def __init__(self, task: StreamTask) -> None:
@@ -260,79 +232,6 @@ def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=CHUNK_SCHEMA)
 
 
-# --- rows of columns ----------------------------------------------------------------------------
-
-
-def pack_columns(
-    given: tuple[Any, ...], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Rows of a time, a bucket (or null) and masks for each group, values, and JSON if rejected."""
-    task = StreamTask(*given)
-    packer = _Packer(task)
-    measures = Measures()
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        yield from packer.reject(_rejected_in(task, batch.column(REJECTED)))
-        if batch.num_rows:
-            held.append(batch)
-            size += batch.nbytes
-            packer.observe_times(batch.column(TIME))
-        if size > CHUNK_BYTES:
-            yield from _packed(packer, task, pa.Table.from_batches(held), measures)
-            held, size = [], 0
-    if held:
-        yield from _packed(packer, task, pa.Table.from_batches(held), measures)
-    yield from packer.measured(measures)
-    yield from packer.clock_rows()
-
-
-def _rejected_in(task: StreamTask, column: pa.Array) -> list[Rejected]:
-    """The problems of rows that SQL has rejected."""
-    texts = column.drop_null().to_pylist()
-    if not texts:
-        return []
-    row_type = pa.ipc.read_schema(pa.py_buffer(task.row_type)).field(ROW).type
-    rows = rows_of_json(texts, row_type)
-    types = planned(task.library, task.selected)[0].library.types
-    return rejected_records(pa.RecordBatch.from_arrays([rows], [ROW]), types, task.times)
-
-
-def _packed(
-    packer: _Packer, task: StreamTask, table: pa.Table, measures: Measures
-) -> Iterator[pa.RecordBatch]:
-    claimed = np.zeros(len(table), np.bool_)
-    times = table.column(TIME)
-    for group, (columns, _) in zip(packer.groups, task.shuffled, strict=True):
-        buckets = table.column(bucket_column(group)).fill_null(-1).to_numpy()
-        rows = np.flatnonzero(buckets >= 0)
-        if not len(rows):
-            continue
-        _count_read(group, table, measures)
-        kept = {TIME: times, REPORTS: pa.array(~claimed), "time": times.cast(_INSTANT)}
-        if task.has_arrival:
-            kept[ARRIVAL] = table.column(ARRIVAL)
-        kept |= {task.names[each]: table.column(value_column(each)) for each in columns}
-        claimed = claimed.copy()
-        claimed[rows] = True
-        yield from packer.pack(group, buckets[rows], rows, pa.Table.from_pydict(kept))
-
-
-def _count_read(group: StreamGroup, table: pa.Table, measures: Measures) -> None:
-    """Count the rows that each rule of a group wants, once for each combination of rules."""
-    names = [rule.name for rule in group.group.rules]
-    masks = mask_columns(group)
-    if not masks:
-        times = table.column(TIME).filter(table.column(bucket_column(group)).is_valid())
-        measures.count_read(names, pc.max(times).as_py(), len(times))
-        return
-    wanted = table.select([TIME, *masks]).group_by(masks)
-    for found in wanted.aggregate([(TIME, "count"), (TIME, "max")]).to_pylist():
-        bits = [(found[mask] or 0) >> bit & 1 for mask in masks for bit in range(RULES_A_MASK)]
-        chosen = [name for name, bit in zip(names, bits, strict=False) if bit]
-        measures.count_read(chosen, found[f"{TIME}_max"], found[f"{TIME}_count"])
-
-
 # --- rows that become events --------------------------------------------------------------------
 
 
@@ -349,7 +248,7 @@ def pack_read(
     task: StreamTask, records: Iterator[tuple[int, Event | Rejected]]
 ) -> Iterator[pa.RecordBatch]:
     """Events that fit their types and rejected records, each with its arrival."""
-    packer = _Packer(task)
+    packer = ChunkPacker(task)
     routers = _routers(task.library, task.selected)
     held: list[list[_Row]] = [[] for _ in routers]
     rejected: list[Rejected] = []
@@ -421,7 +320,7 @@ def _measures_of(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
 
 
 def _packed_events(
-    packer: _Packer, task: StreamTask, held: Sequence[Sequence[_Row]]
+    packer: ChunkPacker, task: StreamTask, held: Sequence[Sequence[_Row]]
 ) -> Iterator[pa.RecordBatch]:
     for group, rows in zip(packer.groups, held, strict=True):
         if rows:

@@ -3,6 +3,7 @@
 In comes the text of a TOML file; out goes a `PipelineConfig`, or a `UsageError` that says where in
 the file something is wrong. Paths are taken from the folder that the command runs in. Whether the
 columns of the source fit the rules is told when the source has been opened, before anything runs.
+The module is long because every setting is declared and checked in one place.
 
     [source]                    # format, and where: `path`, or `servers` and `topics` of Kafka
     format = "parquet"
@@ -68,7 +69,7 @@ AVAILABLE_NOW = "available now"
 Option = str | int | float | bool
 
 
-class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where events come from.
 
     Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of topics.
@@ -109,7 +110,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Given.of(LINE_FORMATS[self.format], self.delimiter, self.header)
 
 
-class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SinkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where outputs, late events or rejected rows are written.
 
     `mode` is how events are written to a topic; `servers` default to the servers of the source.
@@ -129,7 +130,7 @@ class Sink(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: dict[str, Option] = {}
 
 
-class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RulesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table with columns `name` and `text`, as files or by its name, and how often to look."""
 
     format: str = "parquet"
@@ -143,7 +144,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"`{self.table or self.path}`"
 
 
-class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StreamConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the stream runs: its checkpoint, its times, and how its state is spread."""
 
     checkpoint: str
@@ -172,17 +173,17 @@ class Stream(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A pipeline, as its configuration file describes it."""
 
-    source: Source
-    stream: Stream
-    sink: Sink
-    late: Sink | None = None
-    rejected: Sink | None = None
+    source: SourceConfig
+    stream: StreamConfig
+    sink: SinkConfig
+    late: SinkConfig | None = None
+    rejected: SinkConfig | None = None
     columns: dict[str, str | dict[str, str]] = {}
-    rules: Rules | None = None
+    rules: RulesConfig | None = None
     spark: dict[str, Option] = {}
 
     @property
-    def sinks(self) -> dict[str, Sink]:
+    def sinks(self) -> dict[str, SinkConfig]:
         """The sinks by the name of their table; a folder of outputs has two beside it."""
         named = {"sink": self.sink, "late": self.late, "rejected": self.rejected}
         return {
@@ -191,7 +192,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if (found := sink or self._beside(name)) is not None
         }
 
-    def _beside(self, name: str) -> Sink | None:
+    def _beside(self, name: str) -> SinkConfig | None:
         """The folder for what is no output, where it was given none.
 
         None for a console, and for a table that only its own format can write to.
@@ -201,13 +202,13 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return None
         # CSV has no lists, and what is left out has a list of problems.
         format_ = "json" if sink.format == "csv" else sink.format
-        return Sink(format_, f"{sink.path.rstrip('/')}-{name}")
+        return SinkConfig(format_, f"{sink.path.rstrip('/')}-{name}")
 
     @property
     def uses_kafka(self) -> bool:
         return KAFKA in (self.source.format, *(sink.format for sink in self.sinks.values()))
 
-    def servers_of(self, sink: Sink) -> str | None:
+    def servers_of(self, sink: SinkConfig) -> str | None:
         return sink.servers or self.source.servers
 
 
@@ -224,12 +225,12 @@ def load_config(path: str | Path) -> PipelineConfig:
 
 
 TABLES: dict[str, type[msgspec.Struct]] = {
-    "source": Source,
-    "stream": Stream,
-    "sink": Sink,
-    "late": Sink,
-    "rejected": Sink,
-    "rules": Rules,
+    "source": SourceConfig,
+    "stream": StreamConfig,
+    "sink": SinkConfig,
+    "late": SinkConfig,
+    "rejected": SinkConfig,
+    "rules": RulesConfig,
 }
 NEEDED = {
     "source": 'where events come from, as `format = "parquet"` and `path = "events/"`',
@@ -326,7 +327,7 @@ def _check_source(config: PipelineConfig) -> None:
             )
 
 
-def _check_cells(source: Source) -> None:
+def _check_cells(source: SourceConfig) -> None:
     """Raises `UsageError` for options of CSV where there is none, or that cannot be read."""
     if source.is_text and source.format == "csv":
         _ = source.given
@@ -351,7 +352,7 @@ def _check_cells(source: Source) -> None:
         _refuse("source", source, (name,))
 
 
-def _check_sink(name: str, sink: Sink, config: PipelineConfig) -> None:
+def _check_sink(name: str, sink: SinkConfig, config: PipelineConfig) -> None:
     _check_format(name, sink.format, SINK_FORMATS)
     if sink.format == KAFKA:
         _refuse(name, sink, ("path",))
@@ -378,7 +379,7 @@ def _check_places(config: PipelineConfig) -> None:
             )
 
 
-def _refuse(table: str, given: Source | Sink, names: tuple[str, ...]) -> None:
+def _refuse(table: str, given: SourceConfig | SinkConfig, names: tuple[str, ...]) -> None:
     for name in names:
         if getattr(given, name) is not None:
             raise UsageError(
@@ -393,7 +394,7 @@ def _check_format(table: str, given: str, allowed: tuple[str, ...]) -> None:
         raise UsageError(f"`format` in `[{table}]` is `{given}`, which is not known here; {hint}")
 
 
-def _check_rules(rules: Rules) -> None:
+def _check_rules(rules: RulesConfig) -> None:
     if (rules.path is None) == (rules.table is None):
         raise UsageError(
             "`[rules]` needs a `path` of files, or the name of a `table`, and one of them only"

@@ -31,7 +31,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
 from ensue.library import parse
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
-from ensue.spark.plan import Group, Plan
+from ensue.spark.plan import JobPlan, RuleGroup
 from ensue.spark.streaming.chunks import EXTRAS, PAYLOAD, StreamTask, planned
 from ensue.spark.worker.event_rows import DEFAULT_SOURCE, disagreement, read_event, write_event
 
@@ -47,8 +47,8 @@ class GroupContext:
     """A group of rules with its plan and columns, for all its buckets and micro-batches."""
 
     task: StreamTask
-    plan: Plan
-    group: Group
+    plan: JobPlan
+    group: RuleGroup
     nulls: tuple[str, ...]
     columns: OutputColumns
 
@@ -84,7 +84,7 @@ class GroupContext:
     def _part(self, names: Sequence[str]) -> CheckedLibrary:
         rules = tuple(rule for rule in self.group.rules if rule.name in names)
         group = self.group
-        return self.plan.part(Group(group.number, 0, group.key_set, rules, ()))
+        return self.plan.part(RuleGroup(group.number, 0, group.key_set, rules, ()))
 
     def events(self, table: pa.Table) -> Iterator[Event]:
         """The rows of a chunk as events."""
@@ -137,7 +137,7 @@ def _read_columns(table: pa.Table, types: TypeSystem) -> Iterator[Event]:
         yield record
 
 
-class Engine(Protocol):
+class BucketEngine(Protocol):
     """Reads events that are in order, lets time pass, and saves itself."""
 
     def read(self, table: pa.Table) -> Iterator[pa.Table]: ...
@@ -251,9 +251,9 @@ class EventEngine:
             yield pa.Table.from_batches([self._context.columns.batch(chosen)])
 
 
-def engines_of(context: GroupContext, saved: Mapping[str, Saved]) -> dict[str, Engine]:
+def engines_of(context: GroupContext, saved: Mapping[str, Saved]) -> dict[str, BucketEngine]:
     """The engines of a bucket, restored from their snapshots."""
-    found: dict[str, Engine] = {}
+    found: dict[str, BucketEngine] = {}
     by_events = saved.get("step")
     if by_events is not None and by_events[0] == context.texts.get("step"):
         by_events = None

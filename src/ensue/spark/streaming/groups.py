@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ensue.spark.plan import Group, Plan, Rule
+from ensue.spark.plan import JobPlan, PlannedRule, RuleGroup
 
 TOGETHER = "together"
 
@@ -20,7 +20,7 @@ class StreamGroup:
     """Rules that share state; `name` has the key, and finds the state after a restart."""
 
     name: str
-    group: Group
+    group: RuleGroup
 
     @property
     def is_keyed(self) -> bool:
@@ -30,14 +30,14 @@ class StreamGroup:
         return count if self.is_keyed else 1
 
 
-def stream_groups(plan: Plan) -> tuple[StreamGroup, ...]:
+def stream_groups(plan: JobPlan) -> tuple[StreamGroup, ...]:
     """The groups, in the order of their first rules in the library."""
     together = {group.number for group in plan.groups if len(group.key_set) != 1}
     for group in plan.groups:
         if group.fed_by:
             feeders = {plan.by_rule[rule.name].number for rule in group.fed_by}
             together |= {group.number, *feeders}
-    members: dict[str, list[Rule]] = {}
+    members: dict[str, list[PlannedRule]] = {}
     key_sets: dict[str, tuple[tuple[str, ...], ...]] = {}
     for group in plan.groups:
         alone = group.number not in together
@@ -52,11 +52,13 @@ def stream_groups(plan: Plan) -> tuple[StreamGroup, ...]:
     )
 
 
-def _group(number: int, key_set: tuple[tuple[str, ...], ...], rules: list[Rule]) -> Group:
+def _group(
+    number: int, key_set: tuple[tuple[str, ...], ...], rules: list[PlannedRule]
+) -> RuleGroup:
     in_order = tuple(sorted(rules, key=lambda rule: rule.number))
-    return Group(number, 0, key_set, in_order, ())
+    return RuleGroup(number, 0, key_set, in_order, ())
 
 
-def crosses_keys(plan: Plan) -> bool:
+def crosses_keys(plan: JobPlan) -> bool:
     """Whether a rule reads outputs of a rule with another key."""
     return any(group.fed_by for group in plan.groups)

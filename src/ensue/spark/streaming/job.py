@@ -27,7 +27,7 @@ from ensue.errors import UsageError
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions
 from ensue.spark.outputs import OutputColumns, output_columns
-from ensue.spark.plan import Plan, plan_of
+from ensue.spark.plan import JobPlan, plan_of
 from ensue.spark.sql.conformance import (
     attributes_read_in_python,
     check_columns,
@@ -54,21 +54,24 @@ from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import (
     CHUNK_DDL,
     REJECTED,
-    RULES_A_MASK,
     TIME,
     StreamTask,
+    pack_events,
+    pack_ticks,
+)
+from ensue.spark.streaming.column_chunks import (
+    RULES_A_MASK,
     bucket_column,
     mask_columns,
     pack_columns,
-    pack_events,
-    pack_ticks,
     value_column,
 )
 from ensue.spark.streaming.figures import OBSERVED_MEASURES, observed_measures
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
-from ensue.spark.worker.tasks import GroupTask, rejected_rows
+from ensue.spark.worker.row_scans import rejected_rows
+from ensue.spark.worker.tasks import GroupTask
 
 MICROSECONDS_A_TICK = 1_000_000
 MOST_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -225,7 +228,7 @@ class StreamJob:
 
     events: DataFrame
     layout: DataFrameLayout
-    plan: Plan
+    plan: JobPlan
     groups: tuple[StreamGroup, ...]
     columns: OutputColumns
     task: StreamTask
@@ -367,7 +370,7 @@ def _row_type(events: DataFrame, layout: DataFrameLayout) -> bytes:
     return bytes(to_arrow_schema(rows, timezone="UTC").serialize())
 
 
-def _fed_rules(plan: Plan) -> list[str]:
+def _fed_rules(plan: JobPlan) -> list[str]:
     """Rules over outputs may read types for which the stream has no columns."""
     rules = [rule for group in plan.groups for rule in group.rules]
     return [

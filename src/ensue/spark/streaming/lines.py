@@ -34,7 +34,7 @@ from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, planned
-from ensue.spark.streaming.config import Source
+from ensue.spark.streaming.config import SourceConfig
 from ensue.spark.streaming.job import StreamOptions, bucket_outputs, rows_held
 from ensue.spark.worker.files.line_places import name_of, plain_path
 from ensue.spark.worker.remote_call import for_workers
@@ -48,7 +48,7 @@ LINES_A_FILE = 1 << 40
 _FILE_CODES = 1 << 22
 
 
-def open_lines(spark: SparkSession, source: Source) -> DataFrame:
+def open_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
     """The lines of the files of a source, in columns `file` and `value`.
 
     Raises `UsageError` for a folder that cannot be read.

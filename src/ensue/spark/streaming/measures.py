@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ensue.engine.ports import Ports
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.spark.plan import Rule
+from ensue.spark.plan import PlannedRule
 
 
 def _later(one: int | None, other: int | None) -> int | None:
@@ -73,7 +73,9 @@ class Measures(msgspec.Struct, omit_defaults=True):
             rule.read += count
             rule.latest = _later(rule.latest, time)
 
-    def count_late(self, events: Iterable[Event], rules: Sequence[Rule], types: TypeSystem) -> None:
+    def count_late(
+        self, events: Iterable[Event], rules: Sequence[PlannedRule], types: TypeSystem
+    ) -> None:
         asked = [(rule.name, Ports(rule.correlation, types)) for rule in rules]
         for event in events:
             for name, ports in asked:

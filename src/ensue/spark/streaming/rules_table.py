@@ -19,7 +19,7 @@ from ensue.errors import UsageError
 from ensue.lang.source import Source
 from ensue.library import Library, duration_microseconds
 from ensue.spark.failures import FAILURES, reason_of
-from ensue.spark.streaming.config import Rules
+from ensue.spark.streaming.config import RulesConfig
 
 NEEDED = ("name", "text")
 
@@ -27,7 +27,7 @@ NEEDED = ("name", "text")
 class WatchedTable:
     """The rules of a table as of the last look."""
 
-    def __init__(self, spark: SparkSession, rules: Rules) -> None:
+    def __init__(self, spark: SparkSession, rules: RulesConfig) -> None:
         self._spark = spark
         self._rules = rules
         self._seconds = duration_microseconds(rules.every) / 1_000_000
@@ -65,7 +65,7 @@ class WatchedTable:
         return Library(checked_source(Source(pieces)))
 
 
-def read_texts(spark: SparkSession, rules: Rules) -> Mapping[str, str]:
+def read_texts(spark: SparkSession, rules: RulesConfig) -> Mapping[str, str]:
     """The texts of a table by their names, sorted. Raises `UsageError`."""
     try:
         reader: Any = spark.read.format(rules.format).options(**rules.options)

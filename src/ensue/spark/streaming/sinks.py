@@ -23,7 +23,7 @@ from ensue.spark.batch.file_outputs import DATE, dated
 from ensue.spark.failures import as_job_error
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, PROBLEMS, REJECTED_KIND
 from ensue.spark.streaming.checkpoint.folder import local_folder
-from ensue.spark.streaming.config import KAFKA, PipelineConfig, Sink
+from ensue.spark.streaming.config import KAFKA, PipelineConfig, SinkConfig
 from ensue.spark.streaming.job import split
 from ensue.spark.streaming.kafka import (
     records_of,
@@ -80,7 +80,7 @@ def writer_of(config: PipelineConfig) -> Callable[[DataFrame, int], None]:
     return write
 
 
-def with_partition_columns(rows: DataFrame, sink: Sink) -> DataFrame:
+def with_partition_columns(rows: DataFrame, sink: SinkConfig) -> DataFrame:
     """The rows with the columns of `partition_by`. Raises `UsageError` for unknown names."""
     asked = sink.partition_by
     if DATE in asked and "time" in rows.columns:
@@ -111,7 +111,7 @@ def check_sinks(config: PipelineConfig, resumed: bool) -> None:
             )
 
 
-def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
+def _write(rows: DataFrame, config: PipelineConfig, sink: SinkConfig, number: int) -> None:
     with as_job_error(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
         if sink.format == KAFKA:
             _write_topic(records_of(rows, sink.mode), config, sink)
@@ -119,7 +119,7 @@ def _write(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> 
             _write_folder(rows, sink, number)
 
 
-def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: int) -> None:
+def _write_refused(rows: DataFrame, config: PipelineConfig, sink: SinkConfig, number: int) -> None:
     with as_job_error(f"the writing of micro-batch {number} to `{sink.topic or sink.path}`"):
         if sink.format == KAFKA:
             from_topic = config.source.format == KAFKA
@@ -129,13 +129,13 @@ def _write_refused(rows: DataFrame, config: PipelineConfig, sink: Sink, number: 
             _write_folder(rows, sink, number)
 
 
-def _write_topic(records: DataFrame, config: PipelineConfig, sink: Sink) -> None:
+def _write_topic(records: DataFrame, config: PipelineConfig, sink: SinkConfig) -> None:
     writer: Any = records.write.format("kafka").options(**{IN_FLIGHT: "1", **sink.options})
     writer = writer.option("kafka.bootstrap.servers", config.servers_of(sink))
     writer.option("topic", sink.topic).option("includeHeaders", "true").save()
 
 
-def _write_folder(rows: DataFrame, sink: Sink, number: int) -> None:
+def _write_folder(rows: DataFrame, sink: SinkConfig, number: int) -> None:
     writer: Any = (
         with_partition_columns(rows, sink).write.format(sink.format).options(**sink.options)
     )

@@ -23,13 +23,15 @@ from ensue.spark.batch import nanoseconds
 from ensue.spark.batch.inputs import MOST_RANKED
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.kafka.connector import with_kafka
-from ensue.spark.streaming.config import KAFKA, Source
+from ensue.spark.streaming.config import KAFKA, SourceConfig
 from ensue.spark.worker.files.line_places import plain_path
 
 _PATIENCE_SECONDS = 5.0
 
 
-def open_source(spark: SparkSession, source: Source, counted: Collection[str] = ()) -> DataFrame:
+def open_source(
+    spark: SparkSession, source: SourceConfig, counted: Collection[str] = ()
+) -> DataFrame:
     """The source as a stream; columns in `counted` hold numbers, of which the user says the unit.
 
     Raises `UsageError` for a source that cannot be read.
@@ -84,7 +86,7 @@ def check_servers(servers: str) -> None:
     )
 
 
-def without_topics(source: Source, progress: Any) -> str | None:
+def without_topics(source: SourceConfig, progress: Any) -> str | None:
     """The message about a micro-batch whose topic pattern matches no topic; None if one does."""
     if source.pattern is None or any(_names_topics(each.endOffset) for each in progress.sources):
         return None
@@ -99,7 +101,7 @@ def _names_topics(offsets: Any) -> bool:
     return bool(json.loads(offsets) if isinstance(offsets, str) and offsets else offsets)
 
 
-def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
+def _open_topics(spark: SparkSession, source: SourceConfig) -> DataFrame:
     reader = with_kafka(spark).readStream.format("kafka")
     reader = reader.option("kafka.bootstrap.servers", source.servers)
     if source.pattern:
@@ -114,7 +116,7 @@ def _open_topics(spark: SparkSession, source: Source) -> DataFrame:
         raise UsageError(f"the topics `{source.name}` cannot be read: {reason_of(error)}") from None
 
 
-def has_null_types(source: Source) -> bool:
+def has_null_types(source: SourceConfig) -> bool:
     """Whether a file of this machine has a column of which it says no type."""
     files = sorted(Path(source.path or "").rglob("*.parquet"))[:MOST_RANKED]
     return any(
@@ -133,7 +135,7 @@ class FileColumns(NamedTuple):
     empty: Sequence[str] = ()
 
 
-def _columns_of_files(spark: SparkSession, source: Source) -> FileColumns:
+def _columns_of_files(spark: SparkSession, source: SourceConfig) -> FileColumns:
     try:
         files = spark.read.format(source.format).load(source.path)
     except FAILURES as error:

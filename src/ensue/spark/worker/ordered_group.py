@@ -19,7 +19,7 @@ from ensue.engine.ports import Key, Ports, Reading
 from ensue.engine.step import instance_starter
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
-from ensue.spark.plan import Group, Plan, Rule
+from ensue.spark.plan import JobPlan, PlannedRule, RuleGroup
 from ensue.spark.worker import positions
 
 ALL_KEYS = -1
@@ -44,7 +44,7 @@ class _InstanceState:
 class OrderedGroup:
     """Reads events that the caller has sorted by position."""
 
-    def __init__(self, plan: Plan, group: Group, counts: Counts) -> None:
+    def __init__(self, plan: JobPlan, group: RuleGroup, counts: Counts) -> None:
         self._counts = counts
         self._running = [_RunningRule(rule, group, plan.library.types) for rule in group.rules]
         feeds = plan.part(group).feeds
@@ -165,7 +165,7 @@ class OrderedGroup:
         instance.armed_for = due
 
     def _with_positions(
-        self, rule: Rule, position: bytes, place: int, count: int, outputs: Sequence[Event]
+        self, rule: PlannedRule, position: bytes, place: int, count: int, outputs: Sequence[Event]
     ) -> list[Positioned]:
         made: list[Positioned] = []
         for number, output in enumerate(outputs, count):
@@ -180,7 +180,7 @@ class OrderedGroup:
 class _RunningRule:
     """A rule, its instances, and for each port the bit of its key in masks."""
 
-    def __init__(self, rule: Rule, group: Group, types: TypeSystem) -> None:
+    def __init__(self, rule: PlannedRule, group: RuleGroup, types: TypeSystem) -> None:
         self.rule = rule
         self.ports = Ports(rule.correlation, types)
         self.started: dict[Key, _InstanceState] = {}

@@ -20,7 +20,7 @@ from ensue.engine.step.dispatch.routines import compile_look
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.syntax import EventPort
-from ensue.spark.plan import Group, Plan, Rule
+from ensue.spark.plan import JobPlan, PlannedRule, RuleGroup
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
 
 BUCKETS_REMEMBERED = 1 << 16
@@ -41,7 +41,11 @@ class _TypeRoutes(TypeTests):
     """The tests that the rules of a group make of events of one type."""
 
     def __init__(
-        self, name: str, types: TypeSystem, rules: Sequence[Rule], bits: Mapping[KeyNames, int]
+        self,
+        name: str,
+        types: TypeSystem,
+        rules: Sequence[PlannedRule],
+        bits: Mapping[KeyNames, int],
     ) -> None:
         super().__init__(name, types)
         self.keys: dict[KeyNames, int] = {}
@@ -87,14 +91,14 @@ class _TypeRoutes(TypeTests):
         return self.keys.setdefault(names, len(self.keys))
 
 
-def _bit(bits: Mapping[KeyNames, int], rule: Rule, port: EventPort) -> int:
+def _bit(bits: Mapping[KeyNames, int], rule: PlannedRule, port: EventPort) -> int:
     return bits[rule.key_names(port)] if bits else 1
 
 
 class EventRouter:
     """Routes events to the buckets of a group."""
 
-    def __init__(self, plan: Plan, group: Group, keep_unkeyed: bool) -> None:
+    def __init__(self, plan: JobPlan, group: RuleGroup, keep_unkeyed: bool) -> None:
         self._types = plan.library.types
         self._rules = group.rules
         self._bits = {names: 1 << place for place, names in enumerate(group.key_set)}

@@ -22,15 +22,12 @@ from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.output.columns import BatchOutputs, join_tables, joined_texts
 from ensue.engine.batch.output.lines import batch_lines
 from ensue.engine.counts import Counts
-from ensue.engine.timing.agreeing import TimeRuns
-from ensue.engine.timing.jumps import UNBOUNDED, check_advance, far_problem
+from ensue.engine.timing.jumps import UNBOUNDED
 from ensue.events.arrow import read_batches
-from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
-from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.outputs import OutputColumns, output_columns
-from ensue.spark.plan import Group, Plan, plan_of
+from ensue.spark.plan import JobPlan, RuleGroup, plan_of
 from ensue.spark.worker import positions
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
@@ -44,7 +41,6 @@ from ensue.spark.worker.event_rows import (
     positioned,
     read_event,
     read_rows,
-    rejected_batch,
     write_event,
 )
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES, sorted_tables
@@ -91,18 +87,18 @@ class GroupTask(NamedTuple):
 
 
 class PreparedGroup(NamedTuple):
-    plan: Plan
-    group: Group
+    plan: JobPlan
+    group: RuleGroup
     columns: OutputColumns
 
 
 @lru_cache(maxsize=16)
-def _plan(library: bytes, selected: tuple[str, ...]) -> Plan:
+def decoded_plan(library: bytes, selected: tuple[str, ...]) -> JobPlan:
     return plan_of(Library.from_tables(library).checked, selected)
 
 
 def _prepared(task: GroupTask) -> PreparedGroup:
-    plan = _plan(task.library, task.selected)
+    plan = decoded_plan(task.library, task.selected)
     columns = output_columns(plan, with_order=task.with_order, with_event=task.with_event)
     return PreparedGroup(plan, plan.groups[task.group], columns)
 
@@ -143,7 +139,7 @@ def _microseconds(times: pa.ChunkedArray) -> Any:
     return times.cast(pa.timestamp("us", "UTC")).cast(pa.int64()).to_numpy()
 
 
-def runs_in_columns(plan: Plan, group: Group, task: GroupTask) -> bool:
+def runs_in_columns(plan: JobPlan, group: RuleGroup, task: GroupTask) -> bool:
     """Whether the batch engine can make the rows of a result, or the step engine has to."""
     columns = output_columns(plan)
     can_order = not task.with_order or plan.orders_by_row(group)
@@ -277,7 +273,7 @@ def map_payloads(given: tuple[Any, ...], batches: Batches) -> Batches:
 
 def payload_types(given: tuple[Any, ...], batches: Batches) -> Batches:
     """The types of events that are bytes, and their numbers in each batch."""
-    types = _plan(given[0], given[1]).library.types
+    types = decoded_plan(given[0], given[1]).library.types
     for batch in batches:
         found = Counter(read_event(each, types).type for each in batch.column(0).to_pylist())
         names, counts = pa.array(list(found), pa.string()), pa.array(found.values(), pa.int64())
@@ -376,82 +372,3 @@ def _written(columns: OutputColumns, task: GroupTask, outputs: list[Positioned])
 
 def _unkeyed_count(name: str, count: int) -> Event:
     return Event(str(count), name, UNKEYED_COUNT, 0, None, {"correlation": UNKEYED_COUNT})
-
-
-# --- rejected rows, and times ---------------------------------------------------------------------
-
-
-def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """The rows that are no events or do not fit, as JSON, each with all its problems."""
-    task = GroupTask(*given)
-    types = _plan(task.library, task.selected).library.types
-    for batch in batches:
-        yield rejected_batch([each for _, each in _refused(task, types, batch, False)])
-
-
-def _refused(
-    task: GroupTask, types: TypeSystem, batch: pa.RecordBatch, with_arrival: bool
-) -> Iterator[tuple[int, Rejected]]:
-    """The rows that are no events, do not fit, or lie too far off, with their arrivals."""
-    has_reach = REACH in batch.schema.names and batch.num_rows
-    begin = (batch.column(BEGIN)[0].as_py() if has_reach else None) or 0
-    reach = batch.column(REACH)[0].as_py() if has_reach else None
-    for arrival, each in read_rows(iter([batch]), types, task.times, with_arrival=with_arrival):
-        if isinstance(each, Rejected):
-            yield arrival, each
-        elif reach is not None and not begin <= each.time <= reach:
-            why = far_problem(each.time, begin, reach, task.max_jump)
-            yield arrival, Rejected(0, encode(each), (why,))
-
-
-def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """As `rejected_rows`, with the arrival of each row."""
-    task = GroupTask(*given)
-    types = _plan(task.library, task.selected).library.types
-    for batch in batches:
-        kept = list(_refused(task, types, batch, True))
-        rows = rejected_batch([each for _, each in kept])
-        arrivals = pa.array([at for at, _ in kept], pa.int64())
-        yield pa.RecordBatch.from_arrays([*rows.columns, arrivals], [*rows.schema.names, ARRIVAL])
-
-
-def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """The latest time of the events of a partition."""
-    task = GroupTask(*given)
-    types = _plan(task.library, task.selected).library.types
-    times = [
-        record.time
-        for _, record in read_rows(batches, types, task.times, with_arrival=False)
-        if isinstance(record, Event)
-    ]
-    if times:
-        yield pa.RecordBatch.from_arrays([pa.array([max(times)], pa.int64())], ["latest"])
-
-
-def time_runs(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """The times of the events of a partition, as runs in which the clock may jump."""
-    task = GroupTask(*given)
-    types = _plan(task.library, task.selected).library.types
-    runs = TimeRuns(task.max_jump)
-    for _, record in read_rows(batches, types, with_arrival=False):
-        if isinstance(record, Event):
-            runs.add(record.time, record.time, 1)
-    if runs.merged:
-        columns = [pa.array(each, pa.int64()) for each in zip(*runs.merged, strict=True)]
-        yield pa.RecordBatch.from_arrays(columns, names=["low", "high", "count"])
-
-
-def find_reach(given: tuple[int, int | None], batches: Batches) -> Batches:
-    """Between which times the clock goes, of all runs of times, which stand in one row."""
-    allowed, until = given
-    runs = TimeRuns(allowed)
-    for batch in batches:
-        for listed in batch.column("runs").to_pylist():
-            for each in listed:
-                runs.add(each["low"], each["high"], each["count"])
-    found = runs.largest()
-    begin, reach = (None, None) if found is None else (found.low, found.high)
-    if reach is not None and until is not None:
-        check_advance(until, reach, allowed)
-    ends = {REACH: pa.array([reach], pa.int64()), BEGIN: pa.array([begin], pa.int64())}
-    yield pa.RecordBatch.from_pydict(ends)

@@ -14,7 +14,8 @@ from ensue.spark import correlate
 from ensue.spark.dispatch import rejected
 from ensue.spark.streaming import bucket
 from ensue.spark.streaming.bucket import run_bucket
-from ensue.spark.streaming.chunks import from_bytes, pack_columns, pack_events
+from ensue.spark.streaming.chunks import from_bytes, pack_events
+from ensue.spark.streaming.column_chunks import pack_columns
 from ensue.spark.streaming.config import parse_config
 from ensue.spark.streaming.job import StreamJob, StreamOptions
 from tests.spark.streaming.sensors import START, table

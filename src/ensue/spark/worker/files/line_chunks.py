@@ -5,6 +5,8 @@ event, or the event as bytes where columns cannot hold what rules ask for, or th
 problems. What cannot be read in this way is marked, and the caller reads the files in another way:
 a cell with a line break (`OPEN_QUOTE`), a record that has no id while records are not numbered
 (`NEEDS_NUMBER`), and an event with an attribute that no column shows (`NEEDS_EVENT`).
+
+The module is long because one reader decides for each record which of these ways it takes.
 """
 
 from __future__ import annotations
