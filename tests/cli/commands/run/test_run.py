@@ -360,7 +360,10 @@ class TestHints:
 
         assert answer.code == 1
         assert "not one of 2 records could be read; the first is stdin:1\n" in answer.err
-        assert "2 times have no offset, as in stdin:1: give a time zone, as in `--timezone UTC`" in answer.err
+        assert (
+            "2 times have no offset, as in stdin:1: give a time zone, as in `--timezone UTC`"
+            in answer.err
+        )
         assert answer.err.endswith("0 events read, 2 refused; 0 outputs\n")
 
     def test_nothing_to_read_and_something_that_was_read_are_no_findings(
