@@ -51,7 +51,7 @@ def test_rules_over_rules_and_events_without_a_key_are_counted_alike(spark: Spar
 
 
 def test_what_streams_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(ensue.UsageError, match="leave out `--lateness`"):
+    with pytest.raises(ensue.UsageError, match="does not allow `--lateness`"):
         start_on_spark(ensue.parse(KEYED), None, 5, explain=False)
 
 
