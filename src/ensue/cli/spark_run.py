@@ -8,6 +8,7 @@ input and files that Spark cannot decompress, and sends their events to Spark. `
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -185,6 +186,17 @@ def _files_here(events: str, format_: str | None) -> Sequence[str]:
     return find_files([events], format_)
 
 
+def _order(paths: Sequence[str], format_: str | None) -> tuple[str, ...]:
+    """The files of several local paths in the order given; none if only Spark can list them.
+
+    Raises `UsageError` for a file that is named twice.
+    """
+    is_here = all(Path(each).is_file() or _files_here(each, format_) for each in paths)
+    if len(paths) == 1 or not is_here:
+        return ()
+    return tuple(map(os.path.abspath, find_files(paths, format_)))
+
+
 def _are_here(paths: Sequence[str]) -> bool:
     """Whether workers of a local session can open all files as they are."""
     files = [each for path in paths for each in _files_here(path, None) or [path]]
@@ -209,6 +221,8 @@ def run_on_executors(asked: FilesOnSpark, given: Sequence[str | bool]) -> None:
     _refuse(given)
     from ensue.spark.failures import as_job_error
 
+    # At Ctrl-C, the connection to Java logs a traceback; without a handler it goes to the terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
     with as_job_error(f"the run over `{asked.events}`"):
         _run_on_executors(asked)
 
@@ -228,7 +242,9 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
         from ensue.spark.batch.files import FileRun
         from ensue.spark.batch.inputs import FileReading
     given = spark.result(), asked.library, asked.paths, format_, asked.until, asked.correlation
-    reading = FileReading(asked.mapping, files.delimiter, header=files.header)
+    reading = FileReading(
+        asked.mapping, files.delimiter, header=files.header, order=_order(asked.paths, asked.format)
+    )
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
@@ -294,7 +310,7 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
         outputs.keep_rejected()
     if count:
         for file, record in outputs.rejected.sample(named):
-            place = asked.events if asked.is_one_file else _local(file or asked.events)
+            place = asked.events if asked.is_one_file else _named(asked, file)
             aside.take(record, f"{place}:{record.number}")
     if count > aside.count and not asked.strict:
         rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"
@@ -311,9 +327,14 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
         outputs.rejected.write_folder(str(path))
 
 
-def _local(file: str) -> str:
-    """A local path without its scheme."""
-    return "/" + file.removeprefix("file:").lstrip("/") if file.startswith("file:/") else file
+def _named(asked: FilesOnSpark, file: str | None) -> str:
+    """A file as other engines name it: a local path without its scheme, relative if paths are."""
+    from ensue.spark.worker.files.line_places import local_path
+
+    path = None if file is None else local_path(file)
+    if path is None:
+        return file or asked.events
+    return path if any(map(os.path.isabs, asked.paths)) else os.path.relpath(path)
 
 
 def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:

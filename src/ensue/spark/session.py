@@ -90,6 +90,8 @@ def open_session(settings: Mapping[str, str] | None = None) -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", level or "OFF")
         .config("spark.sql.shuffle.partitions", str(cores))
+        # Spark's own choice is a type of Parquet that has no zone and is given up by other tools.
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
         # With any limit, Spark works out the size of a batch at every row of it.
         .config("spark.sql.execution.arrow.maxBytesPerBatch", str(2**31 - 1))
         .config(map=dict(settings or {}))

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +18,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
 from ensue.spark.worker.files.file_parts import FilePart
-from ensue.spark.worker.files.line_places import plain_path
+from ensue.spark.worker.files.line_places import local_path
 
 PACKED = frozenset({".gz", ".bz2", ".zst", ".lz4", ".snappy", ".deflate", ".xz"})
 """Endings of names by which Spark unpacks files."""
@@ -31,23 +30,15 @@ PARTS_A_CORE = 4
 """How many parts, unless they are small, keep all cores busy until the end."""
 
 
-def local_path(file: str) -> str | None:
-    """The path of a file, as Spark names it, on this machine; None if it is not here."""
-    place = urlsplit(file)
-    if place.scheme != "file" or place.netloc:
-        return None
-    # A name may hold a question mark or a number sign, which `urlsplit` takes for more of a URL.
-    path = unquote(file.removeprefix("file:"))
-    path = "/" + path.lstrip("/")
-    return path if Path(path).is_file() else None
-
-
 def lines_in_parts(spark: SparkSession, files: Sequence[str]) -> tuple[FilePart, ...] | None:
-    """The parts of files of lines; None if workers may not be able to open them as they are."""
+    """The parts of files of lines, in the order in which they are read.
+
+    None if workers may not be able to open them as they are.
+    """
     if is_remote():
         return None
     found: list[tuple[str, str]] = []
-    for file in sorted(files, key=plain_path):
+    for file in files:
         path = local_path(file)
         if path is None or Path(path).suffix.lower() in PACKED:
             return None
@@ -84,7 +75,7 @@ def row_groups(files: Sequence[str]) -> RowGroups | None:
     before: list[int] = []
     schema: pa.Schema | None = None
     rows = 0
-    for rank, file in enumerate(sorted(files, key=plain_path)):
+    for rank, file in enumerate(files):
         path = local_path(file)
         if path is None:
             return None

@@ -5,7 +5,8 @@ and how to read (`FileReading`); out goes a `FileRun`: its outputs, the number o
 rejected records (`rejected`). Nothing of a file goes through the driver. Columns of Parquet stay
 columns, so that filters reach the files. Lines become columns in workers, where attributes have
 columns (`worker.files.line_chunks`), and else events in bytes. Events of equal times are read in
-the order of the paths of their files, and there of their places. Opening files is in `opening`.
+the order of their files (`FileReading.order`), and there of their places. Opening files is in
+`opening`.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ class FileRun:
         if rejected is None:
             assert given.rows is not None
             plain = Job.of(given.rows, self._library, columns, self._options)
-            rejected = RejectedRecords.of_job(_without_arrival(plain), paths_of(given.rows))
+            rejected = RejectedRecords.of_job(
+                _without_arrival(plain), paths_of(given.rows, self._reading)
+            )
         else:
             # What lies too far ahead was rejected when lines were read.
             job = replace(job, max_jump=UNBOUNDED)

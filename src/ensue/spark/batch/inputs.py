@@ -19,7 +19,7 @@ from ensue.events.mapping import Mapping as UserMapping
 from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
-from ensue.spark.worker.files.line_places import plain_path
+from ensue.spark.worker.files.line_places import local_path, plain_path
 
 MOST_RANKED = 1000
 """From this number of Parquet files on, Spark chooses the order of events of equal times."""
@@ -32,7 +32,8 @@ class FileReading:
     `header` has the names of the columns of CSV, where the first lines of files do not. With
     `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task. With
     `as_events` lines become events in bytes, and with `numbered` the number of a record stands in
-    for an id that it lacks.
+    for an id that it lacks. `order` has the local files in the order in which the user has named
+    them; files that it does not have are read in the order of their paths.
     """
 
     mapping: UserMapping = field(default_factory=UserMapping)
@@ -41,6 +42,15 @@ class FileReading:
     as_events: bool = False
     numbered: bool = False
     header: tuple[str, ...] | None = None
+    order: tuple[str, ...] = ()
+
+    def in_order(self, files: Sequence[str]) -> list[str]:
+        """Files, as Spark spells their paths, in the order in which they are read."""
+        by_path = sorted(files, key=plain_path)
+        if not self.order:
+            return by_path
+        ranks: dict[str | None, int] = {path: rank for rank, path in enumerate(self.order)}
+        return sorted(by_path, key=lambda file: ranks.get(local_path(file), len(ranks)))
 
 
 PLAIN = FileReading()
@@ -109,6 +119,6 @@ def file_column() -> Column:
     return sf.col("_metadata.file_path")
 
 
-def paths_of(read: DataFrame) -> tuple[str, ...]:
-    """The paths of the files in one form, sorted."""
-    return tuple(sorted({plain_path(each) for each in read.inputFiles()}))
+def paths_of(read: DataFrame, reading: FileReading) -> tuple[str, ...]:
+    """The paths of the files in one form, in the order in which they are read."""
+    return tuple(dict.fromkeys(map(plain_path, reading.in_order(read.inputFiles()))))

@@ -73,10 +73,10 @@ def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
 
 
 def _named_files(
-    spark: SparkSession, paths: Sequence[str], lines: DataFrame
+    spark: SparkSession, paths: Sequence[str], lines: DataFrame, reading: FileReading
 ) -> tuple[tuple[str, ...], bool]:
     """The paths of the files as rows have them, in order, and whether codes can stand for them."""
-    files = paths_of(lines)
+    files = paths_of(lines, reading)
     if len(files) >= MOST_RANKED:
         return files, False
     # Nothing of the files is read, since their contents are not asked for.
@@ -85,7 +85,7 @@ def _named_files(
         .select(file_column().alias("file"))
         .collect()
     )
-    named = sorted((row["file"] for row in rows), key=plain_path)
+    named = reading.in_order([row["file"] for row in rows])
     if tuple(map(plain_path, named)) != files or file_codes(named) is None:
         return files, False
     return tuple(named), True
@@ -102,7 +102,7 @@ def open_lines(
     lines = _text(spark, paths)
     parts = None
     if not reading.line_breaks and not reading.as_events:
-        parts = lines_in_parts(spark, lines.inputFiles())
+        parts = lines_in_parts(spark, reading.in_order(lines.inputFiles()))
     if not parts:
         return _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump).as_rows()
     read = _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump, parts)
@@ -191,7 +191,7 @@ class _LineFiles:
     def as_rows(self) -> Input:
         """The files as rows that Spark reads."""
         lines, reading = self._lines, self._reading
-        files, with_codes = _named_files(self._spark, self._paths, lines)
+        files, with_codes = _named_files(self._spark, self._paths, lines, reading)
         is_encoded = reading.as_events or reading.line_breaks or self.fields is None
         before = None
         if self._is_numbered:

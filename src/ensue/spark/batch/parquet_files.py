@@ -46,7 +46,7 @@ def open_parquet(
 ) -> Input:
     """The columns, the name of the file where a row has no source, and the place of each row."""
     read = _with_plain_times(spark, paths, reading)
-    files = paths_of(read)
+    files = paths_of(read, reading)
     own_name = sf.element_at(sf.split(file_column(), "/"), -1)
     place: Column = sf.monotonically_increasing_id()
     if len(files) < MOST_RANKED:
@@ -87,7 +87,7 @@ def _in_parts(
     is_plain = mapping.timezone is None and not any(
         each.unit is not None or "." in each.path for each in mapping.columns.values()
     )
-    found = row_groups(read.inputFiles()) if is_plain else None
+    found = row_groups(reading.in_order(read.inputFiles())) if is_plain else None
     if found is None or found.schema.names != read.columns:
         return None
     declared = attribute_names(library.checked.types)
@@ -180,7 +180,7 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileRe
             raise
         spark.conf.set(nanoseconds.SETTING, "true")
         read = open_with(reader, paths)
-    files = paths_of(read)
+    files = paths_of(read, reading)
     if len(files) < MOST_RANKED:
         if elsewhere := nanoseconds.types_elsewhere(files):
             spark.conf.set(nanoseconds.BY_VECTORS, "false")

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,17 @@ def plain_path(name: str) -> str:
     return SCHEME.sub(r"\1:/", unquote_plus(name))
 
 
+def local_path(file: str) -> str | None:
+    """The path of a file, as Spark names it, on this machine; None if it is not here."""
+    place = urlsplit(file)
+    if place.scheme != "file" or place.netloc:
+        return None
+    # A name may hold a question mark or a number sign, which `urlsplit` takes for more of a URL.
+    path = unquote(file.removeprefix("file:"))
+    path = "/" + path.lstrip("/")
+    return path if Path(path).is_file() else None
+
+
 def name_of(file: str) -> str:
     """The name of a file without its folders."""
     return plain_path(file).rpartition("/")[2]
@@ -57,7 +69,7 @@ def file_codes(files: Sequence[str]) -> dict[int, str] | None:
 class LinePlaces:
     """Numbers the lines of the blocks that a task reads, in the order in which they come.
 
-    `files` has the paths of all files, sorted; lines are read in the order of these paths.
+    `files` has the paths of all files, in the order in which they are read.
     """
 
     def __init__(self, files: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.records.text_record import CsvRecords
+from ensue.events.sources.contents import guess_delimiter
 from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.worker.event_rows import BEGIN, REACH, read_event, write_event
@@ -51,6 +52,13 @@ def check_header(line: bytes, names: Sequence[str], delimiter: str) -> None:
     """Raises `UsageError` for a file whose columns are not those of the first file."""
     given = header_names(line, delimiter, "one of the files")
     if given != tuple(names):
+        other = guess_delimiter("one of the files", first_line(line))
+        if header_names(line, other, "one of the files") == tuple(names):
+            raise UsageError(
+                f"one of the files separates its cells by {other!r}, and the first one by"
+                f" {delimiter!r}: Spark reads files of one delimiter at a time, so run them apart,"
+                " or choose the engine `batch`"
+            )
         found = ", ".join(f"`{name}`" for name in given)
         raise UsageError(
             f"one of the files names the columns {found}, and the first one"
