@@ -23,7 +23,7 @@ from ensue.cli.terminal import counted, say
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
 from ensue.engine.timing import jumps
-from ensue.engine.timing.agreeing import largest_stretch
+from ensue.engine.timing.agreeing import largest_span
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
@@ -85,7 +85,7 @@ class EventRun:
                     return False
         # The sort is stable: events of one time stay in the order given.
         events.sort(key=lambda event: event.time)
-        first, last = largest_stretch([event.time for event in events], self.run.max_jump)
+        first, last = largest_span([event.time for event in events], self.run.max_jump)
         left_out = [*events[:first], *events[last:]]
         events = events[first:last]
         if left_out and not self._refuse_far(left_out, events[0].time, events[-1].time):

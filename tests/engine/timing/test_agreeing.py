@@ -18,8 +18,8 @@ from ensue.engine.timing.agreeing import (
     Dissent,
     TimeRun,
     TimeRuns,
-    largest_stretch,
-    stretches,
+    clock_spans,
+    largest_span,
 )
 from ensue.errors import EventError
 
@@ -159,17 +159,17 @@ def test_a_vote_against_a_vote_takes_it_back() -> None:
     assert (dissent.votes, dissent.latest) == (1, 5000)
 
 
-def test_of_a_bounded_input_the_stretch_with_the_most_events_is_read() -> None:
-    assert largest_stretch([0, 1, 100, 101, 102, 900], 10) == (2, 5)
-    assert largest_stretch([0, 1, 100, 101], 10) == (0, 2)
-    assert largest_stretch([], 10) == (0, 0)
+def test_of_a_bounded_input_the_span_with_the_most_events_is_read() -> None:
+    assert largest_span([0, 1, 100, 101, 102, 900], 10) == (2, 5)
+    assert largest_span([0, 1, 100, 101], 10) == (0, 2)
+    assert largest_span([], 10) == (0, 0)
 
 
-def test_a_micro_batch_is_cut_into_the_stretches_that_are_read() -> None:
+def test_a_micro_batch_is_cut_into_the_spans_that_are_read() -> None:
     runs = TimeRuns(10)
     for low, high, events in ((0, 5, 2), (100, 120, 50), (300, 300, 1)):
         runs.add(low, high, events)
-    found, taken = stretches(runs, None, 10, 0, Dissent())
+    found, taken = clock_spans(runs, None, 10, 0, Dissent())
 
     assert [(each.high, each.is_anew) for each in found] == [(5, False), (120, True)]
     assert taken == 52

@@ -10,9 +10,8 @@ from typing import Any
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from ensue.cli import app
 

@@ -1,10 +1,10 @@
 """How the correlations of a library run in batches: which in a group, and which alone.
 
-In comes a library; out goes, for each correlation, the object that runs it. Rules of one company go
-through a batch together (`many.group`); a rule with timers is a group even by itself. A rule that
-has no company, feeds another rule or is fed by one runs alone, in columns (`single.correlation`) or
-event by event (`single.by_event`). A member can leave its group, and goes on alone from the state
-it had there.
+In comes a library; out goes, for each correlation, the object that runs it. Rules of equal traits
+go through a batch together (`many.group`); a rule with timers is a group even by itself. A rule
+that has no traits, feeds another rule or is fed by one runs alone, in columns
+(`single.correlation`) or event by event (`single.by_event`). A member can leave its group, and goes
+on alone from the state it had there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.batch.snapshots import RunningRule, decode_correlation, encode_correlation
 from ensue.engine.core.relating.form import ChainForm, form_of
-from ensue.engine.core.shapes import Company, company_of, shape_of
+from ensue.engine.core.shapes import GroupTraits, group_traits, shape_of
 from ensue.engine.counts import Counts
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.syntax import FilterCorrelation
@@ -37,7 +37,7 @@ class Arrangement:
         self._depth = depth
         self._counts = counts
         self._paths: dict[int, tuple[Path, Machine | None]] = {}
-        self.groups = [self._group(company, numbers) for company, numbers in self._companies()]
+        self.groups = [self._group(traits, numbers) for traits, numbers in self._groups_by_traits()]
         grouped = {name: each for group in self.groups for name, each in group.members.items()}
         self.running: dict[str, RunningRule] = {
             correlation.name: grouped.get(correlation.name) or self._alone(number)
@@ -51,7 +51,7 @@ class Arrangement:
             self._paths[number] = path_alone(correlation, brought, self._library.types)
         return self._paths[number]
 
-    def _companies(self) -> list[tuple[Company, list[int]]]:
+    def _groups_by_traits(self) -> list[tuple[GroupTraits, list[int]]]:
         """The rules that go through a batch together."""
         feeds = self._library.feeds
         linked = {name for name, fed in feeds.items() if fed}.union(*feeds.values())
@@ -59,28 +59,28 @@ class Arrangement:
         for number, correlation in enumerate(self._correlations):
             if correlation.name not in linked:
                 shapes.setdefault(shape_of(correlation), []).append(number)
-        companies: dict[Company, list[int]] = {}
+        by_traits: dict[GroupTraits, list[int]] = {}
         for numbers in shapes.values():
             # Of a shape only one machine is needed: those of the others differ in names.
             first = numbers[0]
-            company = company_of(self._correlations[first], self._path(first)[1])
-            if company is not None:
-                companies.setdefault(company, []).extend(numbers)
-        # A rule without timers that has no company is quicker alone.
+            traits = group_traits(self._correlations[first], self._path(first)[1])
+            if traits is not None:
+                by_traits.setdefault(traits, []).extend(numbers)
+        # A rule without timers whose traits no other rule has is quicker alone.
         return [
-            (company, sorted(numbers))
-            for company, numbers in companies.items()
-            if len(numbers) > 1 or company.has_timers
+            (traits, sorted(numbers))
+            for traits, numbers in by_traits.items()
+            if len(numbers) > 1 or traits.has_timers
         ]
 
-    def _group(self, company: Company, numbers: list[int]) -> BatchGroup:
+    def _group(self, traits: GroupTraits, numbers: list[int]) -> BatchGroup:
         machines = {
             number: machine
             for number in numbers
             if number in self._paths and (machine := self._path(number)[1]) is not None
         }
         chosen = [self._correlations[number] for number in numbers]
-        return BatchGroup(company, chosen, numbers, machines, self._library.types, self._counts)
+        return BatchGroup(traits, chosen, numbers, machines, self._library.types, self._counts)
 
     def _alone(self, number: int) -> ColumnCorrelation | RelatedCorrelation | EventCorrelation:
         correlation, types = self._correlations[number], self._library.types

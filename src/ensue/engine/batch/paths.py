@@ -13,7 +13,7 @@ from ensue.engine.batch.input.matching import why_not_matched
 from ensue.engine.core.machine_tables import RuleTimers, why_not_in_columns
 from ensue.engine.core.relating.form import form_of, remembers_events
 from ensue.engine.core.rule_table import place_count
-from ensue.engine.core.shapes import company_of
+from ensue.engine.core.shapes import group_traits
 from ensue.engine.outputs import carries_key_inside
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import relates_events
@@ -73,7 +73,7 @@ def path_on_machine(
     if place_count(machine) > MOST_PLACES:
         return Path("events", f"its ports have more than {MOST_PLACES} places"), None
     if len(timers):
-        if company_of(correlation, machine) is None:
+        if group_traits(correlation, machine) is None:
             return Path("events", "its timers cannot be told apart in a cell"), None
         return Path("timed"), machine
     return Path("table" if machine.window is None else "window"), machine

@@ -1,9 +1,9 @@
 """Which rules can have their cells side by side, and which rules share a table.
 
-In comes a correlation; out go its *company*, equal for rules whose cells can stand side by side,
-and its *shape*, equal for rules of one table. Rules of a shape may differ in their names, in the
-types and predicates of their ports, in the length of their windows and in the durations of their
-timers, if these have the same order.
+In comes a correlation; out go its *traits*, equal for rules that can be one group with their cells
+side by side, and its *shape*, equal for rules of one table. Rules of a shape may differ in their
+names, in the types and predicates of their ports, in the length of their windows and in the
+durations of their timers, if these have the same order.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ MOST_TIMEOUTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
-    """The properties that rules must share to have their cells side by side."""
+class GroupTraits:
+    """The properties that all rules of a group share, so that their cells stand side by side."""
 
     key: tuple[str, ...]
     keeps_events: bool
@@ -52,8 +52,8 @@ def event_ports(correlation: Correlation) -> list[EventPort]:
     return [port for port in correlation.ports if isinstance(port, EventPort)]
 
 
-def company_of(correlation: Correlation, machine: Machine | None) -> Company | None:
-    """The company of a rule; None where more counts of an event than the ports that it matches."""
+def group_traits(correlation: Correlation, machine: Machine | None) -> GroupTraits | None:
+    """The traits of a rule; None if it needs more of an event than the ports that it matches."""
     keys = correlation.clauses.by
     if machine is None or len(event_ports(correlation)) > MOST_PORTS:
         return None
@@ -67,7 +67,7 @@ def company_of(correlation: Correlation, machine: Machine | None) -> Company | N
     names = tuple(key.name for key in keys if isinstance(key, CommonKey))
     sends = any(isinstance(each, PushPort) for each in statements_of(correlation))
     binds_first = correlation.clauses.bind == "first"
-    return Company(names, sends, binds_first, len(timers) > 0)
+    return GroupTraits(names, sends, binds_first, len(timers) > 0)
 
 
 def begins_with_statements(correlation: Correlation) -> bool:

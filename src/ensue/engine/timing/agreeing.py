@@ -3,8 +3,8 @@
 One event with a wrong date must not take a stream along (`jumps`), and neither must the first one
 hold it back: a device that begins in 1970 would make every later event too far ahead, for good.
 
-A bounded input is known as a whole. Its times fall into *stretches*, between which the clock may
-not jump; the stretch with the most events is read, and the others are refused.
+A bounded input is known as a whole. Its times fall into *spans*, between which the clock may
+not jump; the span with the most events is read, and the others are refused.
 
 A stream is not known as a whole. Events that are refused as too far ahead are counted as long as
 they agree with each other; each that is read takes one off. Once there are enough of them, the
@@ -117,8 +117,8 @@ class TimeRuns:
         return max(self.merge(), key=lambda run: run.events, default=None)
 
 
-def largest_stretch(times: Sequence[int], allowed: float) -> tuple[int, int]:
-    """The places, of times in order, between which the stretch lies that is read."""
+def largest_span(times: Sequence[int], allowed: float) -> tuple[int, int]:
+    """The places, of times in order, between which the span lies that is read."""
     if allowed == UNBOUNDED or not len(times) or times[-1] - times[0] <= allowed:
         return 0, len(times)
     best = 0, 0
@@ -131,7 +131,7 @@ def largest_stretch(times: Sequence[int], allowed: float) -> tuple[int, int]:
     return best
 
 
-class Stretch(NamedTuple):
+class ClockSpan(NamedTuple):
     """Times that are read of a micro-batch; `is_anew` if the clock begins there."""
 
     low: float
@@ -139,24 +139,24 @@ class Stretch(NamedTuple):
     is_anew: bool
 
 
-def stretches(
+def clock_spans(
     runs: TimeRuns, latest: int | None, allowed: float, read: int, dissent: Dissent
-) -> tuple[list[Stretch], int]:
-    """The stretches that are read of times that came together, and how many events that are.
+) -> tuple[list[ClockSpan], int]:
+    """The spans that are read of times that came together, and how many events that are.
 
-    `latest` is where the clock stands before them. Times beyond a stretch are too far ahead.
+    `latest` is where the clock stands before them. Times beyond a span are too far ahead.
     """
-    found: list[Stretch] = []
+    found: list[ClockSpan] = []
     if latest is not None:
-        found.append(Stretch(-UNBOUNDED, latest, False))
+        found.append(ClockSpan(-UNBOUNDED, latest, False))
     taken = 0
     for run in runs.merge():
         if not found:
-            found.append(Stretch(-UNBOUNDED, run.high, False))
+            found.append(ClockSpan(-UNBOUNDED, run.high, False))
         elif run.low - found[-1].high <= allowed:
             found[-1] = found[-1]._replace(high=max(found[-1].high, run.high))
         elif dissent.vote(run, allowed, read + taken):
-            found.append(Stretch(run.low, run.high, True))
+            found.append(ClockSpan(run.low, run.high, True))
         else:
             continue
         taken += run.events

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.running.snapshots import damaged_if_impossible
-from ensue.engine.timing.agreeing import Dissent, Stretch, TimeRuns, stretches
+from ensue.engine.timing.agreeing import ClockSpan, Dissent, TimeRuns, clock_spans
 from ensue.engine.timing.jumps import jump_problem
 from ensue.errors import SnapshotError
 from ensue.events.cloudevents import encode
@@ -249,7 +249,7 @@ def advance_bucket(
     came = pa.concat_tables(chunks).combine_chunks() if chunks else None
     read, latest = (0, None) if before is None else (before.read, before.latest)
     dissent = Dissent() if before is None else before.dissent
-    found, taken = stretches(runs, latest, task.max_jump, read, dissent)
+    found, taken = clock_spans(runs, latest, task.max_jump, read, dissent)
     assert found, "a bucket is called for events, or has a state"
     if moved is not None:
         found[-1] = found[-1]._replace(high=max(found[-1].high, moved))
@@ -266,10 +266,10 @@ def advance_bucket(
             came = came.filter(pc.invert(late))
     engines = before.engines if before is not None else {}
     events = _in_order(context, before, came)
-    for stretch in found[:-1]:
+    for span in found[:-1]:
         # The clock begins anew behind it, so that nothing in it has to wait, or is kept.
-        ready, events = _split_at(events, stretch.high)
-        _, parts = _run(context, engines, ready, stretch.high, context.group.has_timers)
+        ready, events = _split_at(events, span.high)
+        _, parts = _run(context, engines, ready, span.high, context.group.has_timers)
         yield from _counted(context, parts, measures)
         engines = {}
     settled = found[-1].high - task.lateness
@@ -296,8 +296,8 @@ def advance_bucket(
     )
 
 
-def _between(came: pa.Table, found: Sequence[Stretch]) -> Any:
-    """Which events lie in a stretch that is read."""
+def _between(came: pa.Table, found: Sequence[ClockSpan]) -> Any:
+    """Which events lie in a span that is read."""
     times = came.column(TIME).to_numpy()
     lows, highs = [each.low for each in found], [each.high for each in found]
     place = np.searchsorted(highs, times)
@@ -415,7 +415,7 @@ def _late_rows(context: GroupContext, late: pa.Table, settled: int, measures: Me
 
 
 def _ahead_rows(
-    context: GroupContext, ahead: pa.Table, found: Sequence[Stretch], measures: Measures
+    context: GroupContext, ahead: pa.Table, found: Sequence[ClockSpan], measures: Measures
 ) -> pa.Table:
     """Events to which the clock may not jump, each reported once."""
     events = list(context.events(ahead.filter(ahead.column(REPORTS))))

@@ -2,7 +2,7 @@
 
 A group numbers the keys of a batch and finds the rows that its ports want once for all of its
 members, takes each row through the cells of the rules that want it (`visits`), and makes all of
-their outputs at once. Rules of a group share a company (`ensue.engine.core.shapes`); rules of one
+their outputs at once. Rules of a group have equal traits (`ensue.engine.core.shapes`); rules of one
 shape share a table. Where a table keeps growing, the rules of its shape leave the group, in the
 middle of a batch if need be, and go on alone. `GroupMember` is one rule of a group to the rest of
 the engine: its state is saved and restored as that of any other.
@@ -33,7 +33,7 @@ from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.numbering import Instants, Numbers, Rows, distinct
 from ensue.engine.core.shapes import (
-    Company,
+    GroupTraits,
     begins_with_statements,
     event_ports,
     lengths_of,
@@ -100,11 +100,11 @@ class GroupMember:
 
 
 class BatchGroup:
-    """Rules of one company, in the order of the library; `numbers` has their places there."""
+    """Rules of equal traits, in the order of the library; `numbers` has their places there."""
 
     def __init__(
         self,
-        company: Company,
+        traits: GroupTraits,
         correlations: Sequence[Correlation],
         numbers: Sequence[int],
         machines: Mapping[int, Machine],
@@ -113,14 +113,14 @@ class BatchGroup:
     ) -> None:
         """`machines` has the machines that are built already, at least one of each shape."""
         self.numbers = np.array(numbers)
-        self.keys = Keys(bool(company.key))
-        self.has_timers = company.has_timers
-        self._key_names = company.key
+        self.keys = Keys(bool(traits.key))
+        self.has_timers = traits.has_timers
+        self._key_names = traits.key
         self._correlations = correlations
         self._types = types
         self._counts = counts
         names = [part for each in correlations for part in names_of_bound_events(each)]
-        self.remembered = RememberedReadings(names, company.keeps_events)
+        self.remembered = RememberedReadings(names, traits.keeps_events)
         self._row_lists = RowLists(types)
         lists = [
             [self._row_lists.number(port) for port in event_ports(each)] for each in correlations
@@ -135,16 +135,16 @@ class BatchGroup:
         )
         self.maker = OutputMaker(
             [each.name for each in correlations],
-            company.binds_first,
+            traits.binds_first,
             self.keys,
             types,
             self.remembered,
-            {name: place for place, name in enumerate(company.key)},
+            {name: place for place, name in enumerate(traits.key)},
         )
         self.members: dict[str, GroupMember] = {
             each.name: GroupMember(
                 each.name,
-                _path(company, each),
+                _path(traits, each),
                 number,
                 self,
                 begins_with_statements(each),
@@ -274,8 +274,8 @@ class BatchGroup:
         return np.arange(first, first + len(moments))
 
 
-def _path(company: Company, correlation: Correlation) -> Path:
-    if company.has_timers:
+def _path(traits: GroupTraits, correlation: Correlation) -> Path:
+    if traits.has_timers:
         return Path("timed")
     return Path("table" if window_of(correlation) is None else "window")
 
