@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ensue.engine.core.cell_limits import BATCH_CELLS, why_no_cells
 from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.rule_table import RuleTable
 from ensue.lang.derived.parts import statements_of, timeouts_in
@@ -28,13 +29,7 @@ from ensue.lang.syntax import (
     Timeout,
     TimerPort,
 )
-from ensue.machine.model import Machine, PortAtom, PredicateAtom
-
-MOST_PORTS = 8
-"""The most event ports that have room in a letter, one bit for each."""
-MOST_TIMER_PORTS = 8
-MOST_TIMEOUTS = 8
-"""Each set of timeouts that may be due together has a letter."""
+from ensue.machine.model import Machine, PortAtom
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +48,16 @@ def event_ports(correlation: Correlation) -> list[EventPort]:
 
 
 def group_traits(correlation: Correlation, machine: Machine | None) -> GroupTraits | None:
-    """The traits of a rule; None if it needs more of an event than the ports that it matches."""
+    """The traits of a rule in batches; None if it cannot have cells beside other rules."""
     keys = correlation.clauses.by
-    if machine is None or len(event_ports(correlation)) > MOST_PORTS:
+    if machine is None or not all(isinstance(key, CommonKey) for key in keys):
         return None
-    if not all(isinstance(key, CommonKey) for key in keys):
-        return None
-    if any(isinstance(atom, PredicateAtom) for atom in machine.atoms):
-        return None
-    timers = RuleTimers(correlation, machine)
-    if len(timers.ports) > MOST_TIMER_PORTS or len(timers.timeouts) > MOST_TIMEOUTS:
+    if why_no_cells(correlation, machine, BATCH_CELLS) is not None:
         return None
     names = tuple(key.name for key in keys if isinstance(key, CommonKey))
     sends = any(isinstance(each, PushPort) for each in statements_of(correlation))
     binds_first = correlation.clauses.bind == "first"
-    return GroupTraits(names, sends, binds_first, len(timers) > 0)
+    return GroupTraits(names, sends, binds_first, len(RuleTimers(correlation, machine)) > 0)
 
 
 def begins_with_statements(correlation: Correlation) -> bool:

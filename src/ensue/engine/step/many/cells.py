@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.cell_limits import event_atoms
 from ensue.engine.core.effects import Action
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.jit import FAR
@@ -24,7 +25,6 @@ from ensue.engine.core.numbering import taller
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import TABLE_STATES, RuleTable
 from ensue.engine.core.shapes import lengths_of
-from ensue.engine.step.many.grouping import event_atoms
 from ensue.engine.step.many.kernels import (
     ALARM_COUNT,
     CELL_SIZE,

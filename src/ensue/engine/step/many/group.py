@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ensue.engine.core.cell_limits import event_atoms
 from ensue.engine.core.cell_step import LACKS_MOVE, LACKS_ROOM
 from ensue.engine.core.instances.ecl import EclRunner
 from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
@@ -26,7 +27,7 @@ from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
 from ensue.engine.step.many.cells import GroupCells, StepTables
-from ensue.engine.step.many.grouping import AlarmOrder, CellShape, event_atoms
+from ensue.engine.step.many.grouping import AlarmOrder, CellShape
 from ensue.engine.step.many.kernels import (
     EVENT_COUNT,
     FIRED,
