@@ -83,7 +83,7 @@ def test_a_rule_with_timers_that_ran_by_events_goes_on_in_columns(
 ) -> None:
     """From where it was, its timers included: so it is with checkpoints of earlier versions."""
     with monkeypatch.context() as patched:
-        patched.setattr(engines, "path_of", lambda _: (Path("events"), None))
+        patched.setattr(engines, "path_on_machine", lambda _: (Path("events"), None))
         stream.read([reading(1, 1, 1, 1.0), reading(2, 2, 2, 1.0)], TYPES + JUMP + SILENCE)
     bucket._context_of.cache_clear()
     made = stream.read([reading(3, 10, 1, 15.0)], TYPES + JUMP + SILENCE)
