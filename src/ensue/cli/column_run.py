@@ -22,10 +22,9 @@ from ensue.cli.side_outputs import RefusedRecords
 from ensue.cli.start.process import load_pyarrow, loading
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
-from ensue.engine.timing.agreeing import TimeRuns
+from ensue.engine.timing.agreeing import TimeRun, TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance
 from ensue.errors import UsageError
-from ensue.events.cloudevents import decode
 from ensue.events.event import Rejected
 from ensue.events.kernels.kept import has_compiled_loops
 from ensue.events.mapping import Mapping
@@ -113,6 +112,7 @@ class ColumnRun:
         self._bars = bars
         self._max_jump = max_jump
         self._reported_chunks = 0
+        self._span: TimeRun | None = None
         with loading():
             load_pyarrow()
             from ensue.events.kernels.compiling import before_compiling
@@ -195,9 +195,9 @@ class ColumnRun:
             say("the events are too many for memory, and are sorted by time on disk", "dim")
         elif is_known:
             say("the events are not in the order of their times, and are sorted first", "dim")
-        stretch = runs.largest()
-        if stretch is not None:
-            self._engine.keep_to(stretch)
+        self._span = runs.largest()
+        if self._span is not None:
+            self._engine.keep_to(self._span)
         with closing(ahead(records.chunks())) as in_order:
             for chunk in in_order:
                 if not self._run(self._engine.check(chunk).batch):
@@ -228,13 +228,13 @@ class ColumnRun:
         """Run the rows of a batch. False if a row too far ahead in time stops the run."""
         if not len(batch):
             return True
-        self._note_types(batch)
         self._write(self._engine.read_batch(batch))
         rejected = self._engine.rejected
+        self._note_types(self._within_span(batch))
         self.latest = self._engine.clock if self._engine.clock is not None else self.latest
         self._bars.counted(self._engine.counts.events, self._outputs.written)
         for each in rejected:
-            self._refused.take(each, f"event `{decode(each.raw).id}`")
+            self._refused.take(each)
             if self._strict:
                 return False
         rejected.clear()
@@ -244,6 +244,13 @@ class ColumnRun:
         """Write outputs as they come, since a jump of the clock may fire very many timers."""
         for each in outputs:
             self._outputs.write_columns(each)
+
+    def _within_span(self, batch: Batch) -> Batch:
+        """The rows of a batch that are not refused for their times."""
+        if self._span is None:
+            return batch
+        first, end = batch.times.searchsorted([self._span.low, self._span.high + 1]).tolist()
+        return batch.since(first, end)
 
     def _note_types(self, batch: Batch) -> None:
         import numpy as np

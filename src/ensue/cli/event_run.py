@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -25,8 +26,8 @@ from ensue.engine.run import Run
 from ensue.engine.timing import jumps
 from ensue.engine.timing.agreeing import largest_span
 from ensue.errors import EventError, UsageError
-from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -39,12 +40,14 @@ MOST_TIMERS_AT_ONCE = 1000
 class EventRun:
     """A run event by event, with its outputs, refused records and late events.
 
-    `is_live` writes outputs at once. `by_wall_clock` lets the clock of the machine fire timers.
+    `last` has the record that was read last. `is_live` writes outputs at once. `by_wall_clock` lets
+    the clock of the machine fire timers.
     """
 
     def __init__(
         self,
         run: Run,
+        last: LastRecord,
         refused: RefusedRecords,
         late: LateEvents,
         outputs: OutputWriter,
@@ -58,6 +61,7 @@ class EventRun:
         self.latest: int | None = None
         self.due: int | None = None
         self.seen = hints.SeenEvents()
+        self._last = last
         self._refused = refused
         self._outputs = outputs
         self._is_live = is_live
@@ -75,33 +79,38 @@ class EventRun:
         """Read all records. False if a refused record has stopped the run."""
         if in_order:
             return self._stream(records)
-        events: list[Event] = []
+        read: list[tuple[Event, LastRecord]] = []
         for record in records:
             if isinstance(record, Event):
-                events.append(record)
+                read.append((record, copy(self._last)))
             elif record is not None:
                 self._refused.take(record)
                 if self._strict:
                     return False
         # The sort is stable: events of one time stay in the order given.
-        events.sort(key=lambda event: event.time)
-        first, last = largest_span([event.time for event in events], self.run.max_jump)
-        left_out = [*events[:first], *events[last:]]
-        events = events[first:last]
-        if left_out and not self._refuse_far(left_out, events[0].time, events[-1].time):
+        read.sort(key=lambda each: each[0].time)
+        first, last = largest_span([event.time for event, _ in read], self.run.max_jump)
+        left_out = [*read[:first], *read[last:]]
+        read = read[first:last]
+        if left_out and not self._refuse_far(left_out, read[0][0].time, read[-1][0].time):
             return False
         if self.run.reads_many:
+            events = [event for event, _ in read]
             self.latest = events[-1].time if events else None
             self.seen.take_all(events)
             self._write_all(self.run.push_all_iter(bars.running(events)))
             return True
-        return self._stream(bars.running(events))
+        return self._stream(self._again(bars.running(read)))
 
-    def _refuse_far(self, events: list[Event], begins: int, ends: int) -> bool:
+    def _again(self, read: Iterator[tuple[Event, LastRecord]]) -> Iterator[Event]:
+        for event, self._last in read:
+            yield event
+
+    def _refuse_far(self, read: list[tuple[Event, LastRecord]], begins: int, ends: int) -> bool:
         """Refuse events whose times lie too far from all others. False if that stops the run."""
-        for event in events:
+        for event, origin in read:
             why = jumps.far_problem(event.time, begins, ends, self.run.max_jump)
-            self._refused.take(Rejected(0, encode(event), (why,)), f"event `{event.id}`")
+            self._refused.take(origin.refused([why]))
             if self._strict:
                 return False
         return True
@@ -127,7 +136,7 @@ class EventRun:
                 jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
             self._write_all(self.run.push_iter(event))
         except EventError as error:
-            self._refused.take(Rejected(0, encode(event), error.problems), f"event `{event.id}`")
+            self._refused.take(self._last.refused(error.problems))
             return not self._strict
         if self.latest is None or event.time > self.latest:
             self.latest = event.time

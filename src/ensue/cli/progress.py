@@ -12,15 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ensue.cli.terminal import console
-from ensue.events.event import Event
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
 
 _EVENTS_A_STEP = 256
+
+Read = TypeVar("Read")
 
 
 @dataclass
@@ -36,7 +37,7 @@ class ProgressDisplay:
     task: Any = None
     began: float = 0.0
 
-    def running(self, events: Sequence[Event]) -> Iterator[Event]:
+    def running(self, events: Sequence[Read]) -> Iterator[Read]:
         if self.bars is None:
             yield from events
             return

@@ -309,8 +309,12 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
     if count and path is not None:
         outputs.keep_rejected()
     if count:
+        from ensue.spark.worker.files.line_places import local_path
+
+        names = _names(asked)
         for file, record in outputs.rejected.sample(named):
-            place = asked.events if asked.is_one_file else _named(asked, file)
+            place = names.get(local_path(file or "") or "", file or asked.events)
+            place = asked.events if asked.is_one_file else place
             aside.take(record, f"{place}:{record.number}")
     if count > aside.count and not asked.strict:
         rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"
@@ -327,14 +331,10 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
         outputs.rejected.write_folder(str(path))
 
 
-def _named(asked: FilesOnSpark, file: str | None) -> str:
-    """A file as other engines name it: a local path without its scheme, relative if paths are."""
-    from ensue.spark.worker.files.line_places import local_path
-
-    path = None if file is None else local_path(file)
-    if path is None:
-        return file or asked.events
-    return path if any(map(os.path.isabs, asked.paths)) else os.path.relpath(path)
+def _names(asked: FilesOnSpark) -> dict[str, str]:
+    """The names that other engines give to local files, by their absolute paths."""
+    files = [each for path in asked.paths for each in _files_here(path, asked.format) or [path]]
+    return {os.path.abspath(each): each for each in files}
 
 
 def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:

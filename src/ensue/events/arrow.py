@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from ensue.events.columns import (
 )
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.mapping.rows import row_reader
 from ensue.events.mapping.tables import apply_table
@@ -178,16 +180,29 @@ class BatchReader:
         # Only without a mapping, the column of this name is certain to have times.
         self._times = "time" if mapping is None or mapping.is_default else None
 
-    def read(self, rows: pa.RecordBatch, numbers: Iterable[int]) -> Iterator[Event | Rejected]:
+    def read(
+        self,
+        rows: pa.RecordBatch,
+        numbers: Iterable[int],
+        last: LastRecord | None = None,
+        rows_before: int = 0,
+    ) -> Iterator[Event | Rejected]:
+        """The records of rows; a refused one is counted from `rows_before` on."""
         for number, row in zip(numbers, self._values(plain_rows(rows)), strict=True):
+            if last is not None:
+                last.read(number - rows_before, partial(raw_text, self._names, row))
             try:
                 if any(type(each) is NotText for each in row):
                     raise EventError(_no_texts(self._names, row))
                 event = self._reader.event(number, row)
             except EventError as error:
-                yield Rejected(number, raw_text(self._names, row), error.problems)
+                yield Rejected(number - rows_before, raw_text(self._names, row), error.problems)
             else:
                 yield event
+
+    def texts(self, rows: pa.RecordBatch) -> list[str]:
+        """The rows as JSON text, as refused records have them."""
+        return [raw_text(self._names, row) for row in self._values(plain_rows(rows))]
 
     def _values(self, rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         columns = []

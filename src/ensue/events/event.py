@@ -121,9 +121,11 @@ class Rejected(msgspec.Struct, frozen=True):
     problems: tuple[str, ...]
     file: str | None = None
 
-    def counted_from(self, rows_before: int) -> Rejected:
-        """The record with its number in its own file, whose rows begin after `rows_before`."""
-        return msgspec.structs.replace(self, number=self.number - rows_before)
+    def numbered(self, number: int) -> Rejected:
+        return msgspec.structs.replace(self, number=number)
+
+    def because(self, *problems: str) -> Rejected:
+        return msgspec.structs.replace(self, problems=problems)
 
 
 def instant_of(time: int | datetime | str) -> int:

@@ -76,7 +76,8 @@ _CLASS = re.compile(r"^(?:[a-z][\w$]*\.)*[A-Z][\w$.]*(?:Error|Exception|Interrup
 _TASK = re.compile(r"^Job aborted due to stage failure: .*? \(TID \d+\) \([^)]*\): ")
 _CONDITION = re.compile(r"^\[[A-Z][\w.]*\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
-_CAUSE = "Caused by: "
+_CAUSES = ("Caused by: ", "Suppressed: ")
+"""How Java introduces the cause of an exception, and the failures beside it."""
 _SEVERAL = "Multiple failures"
 _TRACEBACK = "Traceback (most recent call last):"
 
@@ -102,9 +103,7 @@ def reason_of(failure: Exception | str) -> str:
     if not lines:
         return "no reason was given"
     first = _without_codes(lines[0])
-    causes = [
-        _without_codes(line.removeprefix(_CAUSE)) for line in lines if line.startswith(_CAUSE)
-    ]
+    causes = [_without_codes(line.partition(": ")[2]) for line in lines if line.startswith(_CAUSES)]
     if first.startswith(_SEVERAL) and causes:
         # Stages that were under way together have failed: any of them says why.
         first = causes[0]

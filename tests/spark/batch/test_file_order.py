@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -93,12 +92,14 @@ def test_files_of_different_delimiters_are_refused_by_their_delimiters(
 
 
 def test_a_refused_record_is_named_by_its_file_as_it_was_given(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(tmp_path / "ü x" / "z 1.csv", "A", range(2))
     (tmp_path / "ü x" / "y.csv").write_text("id,type,time,n\nq,A,never,1\n")
+    # The session was started in another working directory.
+    monkeypatch.chdir(tmp_path)
 
-    for folder in (str(tmp_path / "ü x"), os.path.relpath(tmp_path / "ü x")):
+    for folder in (str(tmp_path / "ü x"), "ü x", "../" + tmp_path.name + "/ü x"):
         here, there = (run(tmp_path, engine, folder) for engine in ("step", "spark"))
 
         assert f"{folder}/y.csv:2: " in here.stderr

@@ -48,6 +48,7 @@ from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import AUTO
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
 from ensue.events.records.following import follow as follow_inputs
 from ensue.events.records.reading import read_events
@@ -285,14 +286,20 @@ def run(
                     allowed_jump,
                 )
             records: Iterator[Event | Rejected | None]
+            last = LastRecord()
             if follow or live:
                 stops = files.enter_context(noted_signals())
-                records = follow_inputs(events, inputs, types, mapping, grow=follow, stops=stops)
+                records = follow_inputs(
+                    events, inputs, types, mapping, grow=follow, stops=stops, last=last
+                )
             else:
-                records = read_events(inputs, types, progress=bars.reading, mapping=mapping)
+                records = read_events(
+                    inputs, types, progress=bars.reading, mapping=mapping, last=last
+                )
             late_events = LateEvents(late, files)
             running = EventRun(
                 run=run_of_library,
+                last=last,
                 refused=refused,
                 late=late_events,
                 outputs=outputs,

@@ -50,6 +50,8 @@ UNBOUNDED = math.inf
 
 AUTO, NONE = "auto", "none"
 
+_ALLOW_MORE = "allow more by `max_jump` (`--max-jump` of the command), or `none`"
+
 JumpLike = str | timedelta | None
 """`auto`, `none`, a duration as in the language, or a `timedelta`; None stands for `auto`."""
 
@@ -90,7 +92,7 @@ def jump_problem(time: int, latest: int, allowed: float) -> str:
     return (
         f"its time, {format_time(time)}, is too far ahead: the stream has come to"
         f" {format_time(latest)}, and its clock may jump by {_shown(allowed)} at most; if the time"
-        " is right, allow a larger `max_jump`, or `none`"
+        f" is right, {_ALLOW_MORE}"
     )
 
 
@@ -99,7 +101,7 @@ def behind_problem(time: int, begins: int, allowed: float) -> str:
     return (
         f"its time, {format_time(time)}, is too far behind: most events begin at"
         f" {format_time(begins)}, and the clock may jump by {_shown(allowed)} at most; if the time"
-        " is right, allow a larger `max_jump`, or `none`"
+        f" is right, {_ALLOW_MORE}"
     )
 
 
@@ -118,8 +120,7 @@ def check_advance(time: int, latest: float, allowed: float) -> None:
     if LONGEST_JUMP > allowed < time - latest < math.inf:
         raise UsageError(
             f"the clock is told to go on from {format_time(int(latest))} to {format_time(time)},"
-            f" and it may jump by {_shown(allowed)} at most: go there in steps, or allow a larger"
-            " `max_jump`, or `none`"
+            f" and it may jump by {_shown(allowed)} at most: go there in steps, or {_ALLOW_MORE}"
         )
 
 

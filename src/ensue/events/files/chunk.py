@@ -21,8 +21,15 @@ Rows = npt.NDArray[np.int64]
 Singly = Callable[[Rows], list[Event | Rejected]]
 
 
-RAW, ROW = "\0raw", "\0row"
-"""Columns of stored records: their bytes in a text file, and the numbers that are ids."""
+RAW, ROW, NUMBER = "\0raw", "\0row", "\0number"
+"""Columns of stored records: their bytes in a text file, their numbers over all files, which are
+ids of records without one, and their numbers in their own files."""
+
+
+def stored_lines(raws: list[bytes], rows: Rows, numbers: Rows) -> pa.RecordBatch:
+    """Records of a text file in the form in which they are stored."""
+    columns = [pa.array(raws, pa.binary()), pa.array(rows), pa.array(numbers)]
+    return pa.RecordBatch.from_arrays(columns, names=[RAW, ROW, NUMBER])
 
 
 @dataclass(frozen=True)
@@ -30,16 +37,18 @@ class Chunk:
     """Rows in columns. `singly` reads single rows, by their places in the chunk.
 
     `record` returns the records of rows in a form in which they can be stored and read again: for a
-    text file the bytes of each, for a table the rows themselves. `has_extensions` and
-    `has_other_data` say that rows may have attributes without a column, and `is_clashing` that one
-    of these has the name of a column. `header` has the names of the columns of a CSV file, and
-    `held_bytes` is the memory of the chunk.
+    text file the bytes of each, for a table the rows themselves. `original` returns rows as
+    refused records, for problems that are found later, and leaves the problems to the caller.
+    `has_extensions` and `has_other_data` say that rows may have attributes without a column, and
+    `is_clashing` that one of these has the name of a column. `header` has the names of the columns
+    of a CSV file, and `held_bytes` is the memory of the chunk.
     """
 
     rows: pa.RecordBatch
     doubtful: Mask
     singly: Singly
     record: Callable[[Rows], pa.RecordBatch]
+    original: Callable[[Rows], list[Rejected]]
     has_extensions: bool = False
     has_other_data: bool = False
     is_clashing: bool = False

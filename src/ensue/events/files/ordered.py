@@ -7,15 +7,17 @@ read again when their turn comes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.events.event import Event, Rejected
+from ensue.events.event import Rejected
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.chunk import RAW, ROW, Chunk, Rows
+from ensue.events.files.chunk import NUMBER, RAW, ROW, Chunk, Rows
 from ensue.events.files.sorting import TIME, Cursor, Sorter, merged
 from ensue.events.files.tables import TableChunks
 from ensue.events.files.text.csv_rows import CellChunks
@@ -88,20 +90,29 @@ class OrderedRecords:
 
     def _read_again(self, place: int, rows: pa.RecordBatch) -> Chunk:
         file = self._inputs[place]
-        if file.format not in ("parquet", "arrow"):
-            raws = rows.column(rows.schema.get_field_index(RAW))
-            numbers = rows.column(rows.schema.get_field_index(ROW)).to_numpy()
-            block = b"".join(raws.to_pylist())
+        numbers, in_file = (
+            rows.column(rows.schema.get_field_index(name)).to_numpy() for name in (ROW, NUMBER)
+        )
+        if file.format in ("parquet", "arrow"):
+            own = rows.drop_columns([FILE, TIME, ROW, NUMBER])
+            where = f"`{file.name}`"
+            tables = TableChunks(own.schema, self._types, file.name, where, self._mapping)
+            chunk = tables.chunk(own, numbers, in_file)
+        else:
+            block = b"".join(rows.column(rows.schema.get_field_index(RAW)).to_pylist())
             if file.format == LINES:
-                return LineChunks(self._types, file.name, self._mapping).chunk(block, numbers)
-            cells = CellChunks(self._types, file.name, file.delimiter, self._mapping)
-            cells.use_header(self._headers[place])
-            return cells.chunk(block, True, numbers)[0]
-        numbers = rows.column(rows.schema.get_field_index(ROW)).to_numpy()
-        own = rows.drop_columns([FILE, TIME, ROW])
-        where = f"`{file.name}`"
-        chunks = TableChunks(own.schema, self._types, file.name, where, self._mapping)
-        return chunks.chunk(own, numbers)
+                lines = LineChunks(self._types, file.name, self._mapping)
+                chunk = lines.chunk(block, numbers, in_file)
+            else:
+                cells = CellChunks(self._types, file.name, file.delimiter, self._mapping)
+                cells.use_header(self._headers[place])
+                chunk, _ = cells.chunk(block, True, numbers, in_file)
+        path = None if file.is_stdin else file.path
+
+        def original(places: Rows) -> list[Rejected]:
+            return [msgspec.structs.replace(each, file=path) for each in chunk.original(places)]
+
+        return replace(chunk, original=original)
 
 
 def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
@@ -131,13 +142,13 @@ def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
     is_hidden = len(columns) < len(names)
     doubtful = np.concatenate([part.doubtful for part in parts])[order]
 
-    def singly(rows: Rows) -> list[Event | Rejected]:
+    def from_parts(ask: Callable[[Chunk, Rows], list[Any]], rows: Rows) -> list[Any]:
         places = order[rows]
         homes = np.searchsorted(begins, places, side="right") - 1
         found: list[Any] = [None] * len(rows)
         for home in np.unique(homes).tolist():
             at = np.flatnonzero(homes == home)
-            read = parts[home].singly(places[at] - begins[home])
+            read = ask(parts[home], places[at] - begins[home])
             for place, each in zip(at.tolist(), read, strict=True):
                 found[place] = each
         return found
@@ -145,8 +156,9 @@ def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
     return Chunk(
         pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
         doubtful,
-        singly,
+        lambda rows: from_parts(lambda part, places: part.singly(places), rows),
         _not_again,
+        lambda rows: from_parts(lambda part, places: part.original(places), rows),
         has_extensions=is_hidden or any(part.has_extensions for part in parts),
         has_other_data=is_hidden or any(part.has_other_data for part in parts),
         is_clashing=is_clashing,

@@ -94,8 +94,8 @@ def _table_chunks(
         chunks = TableChunks(schema, types, each.name, f"`{each.name}`", mapping)
         done = 0
         for rows in batches:
-            first = rows_before + done + 1
-            yield chunks.chunk(rows, np.arange(first, first + len(rows)), rows_before)
+            in_file = np.arange(done + 1, done + 1 + len(rows))
+            yield chunks.chunk(rows, in_file + rows_before, in_file)
             done += len(rows)
             if progress:
                 progress(done, total)

@@ -20,7 +20,7 @@ from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import Layout, extension_column
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.chunk import ROW, Chunk, Mask, Rows
+from ensue.events.files.chunk import NUMBER, ROW, Chunk, Mask, Rows
 from ensue.events.mapping import Mapping
 from ensue.events.mapping.instants import TIME, instants_in, is_text, null_rows
 from ensue.events.mapping.tables import apply_table
@@ -49,9 +49,13 @@ class TableChunks:
         self._where = where
         self._declared = DeclaredAttributes(types)
 
-    def chunk(self, rows: pa.RecordBatch, numbers: Rows, rows_before: int = 0) -> Chunk:
-        """The chunk of a batch; `numbers`, from `rows_before` on, are ids for rows without one."""
+    def chunk(self, rows: pa.RecordBatch, numbers: Rows, in_file: Rows | None = None) -> Chunk:
+        """The chunk of a batch; `numbers` are ids for rows without one.
+
+        `in_file` are the numbers of rows in their file, if they are others.
+        """
         rows = plain_rows(rows)
+        in_file = numbers if in_file is None else in_file
         doubtful = _not_utf8(rows)
         given = rows
         if doubtful.any():
@@ -68,17 +72,27 @@ class TableChunks:
         def singly(places: Rows) -> list[Event | Rejected]:
             taken = reader.read(rows.take(pa.array(places)), numbers[places].tolist())
             return [
-                each if isinstance(each, Event) else each.counted_from(rows_before)
-                for each in taken
+                each if isinstance(each, Event) else each.numbered(number)
+                for each, number in zip(taken, in_file[places].tolist(), strict=True)
             ]
+
+        def original(places: Rows) -> list[Rejected]:
+            texts = reader.texts(rows.take(pa.array(places)))
+            return [
+                Rejected(number, text, ())
+                for number, text in zip(in_file[places].tolist(), texts, strict=True)
+            ]
+
+        def record(places: Rows) -> pa.RecordBatch:
+            taken = rows.take(pa.array(places)).append_column(ROW, pa.array(numbers[places]))
+            return taken.append_column(NUMBER, pa.array(in_file[places]))
 
         return Chunk(
             pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
             doubtful,
             singly,
-            lambda places: rows.take(pa.array(places)).append_column(
-                ROW, pa.array(numbers[places])
-            ),
+            record,
+            original,
             has_other_data=plain.has_other_data,
             held_bytes=max(rows.nbytes, sum(each.nbytes for each in columns.values())),
         )

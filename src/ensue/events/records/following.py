@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 
 import msgspec
 
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
 from ensue.events.records import overlong
 from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
@@ -63,8 +65,14 @@ class FollowedInput:
     """The records of one file or pipe, as its lines come."""
 
     def __init__(
-        self, given: InputFile, types: TypeSystem, mapping: Mapping | None, rows: Rows
+        self,
+        given: InputFile,
+        types: TypeSystem,
+        mapping: Mapping | None,
+        rows: Rows,
+        last: LastRecord,
     ) -> None:
+        self._last = last
         self.source: Growing = growing(given)
         self._given = given
         self._types = types
@@ -73,7 +81,7 @@ class FollowedInput:
         self._number = 0
         self._cells = self._first_cells()
         self._open = _OpenRecord()
-        self._lines = LineReader(types, given.name, mapping)
+        self._lines = LineReader(types, given.name, mapping, last)
 
     def records(self) -> Iterator[Record]:
         """The records that are complete by now."""
@@ -96,10 +104,11 @@ class FollowedInput:
 
     def _first_cells(self) -> CellReader | None:
         """The reader of a CSV file whose header was given, and is not its first line."""
-        given = self._given
-        if given.header is None:
-            return None
-        return CellReader(given.header, self._types, given.name, self._mapping)
+        header = self._given.header
+        return None if header is None else self._cell_reader(header)
+
+    def _cell_reader(self, header: Sequence[str]) -> CellReader:
+        return CellReader(header, self._types, self._given.name, self._mapping, self._last)
 
     def _read(self, lines: Sequence[bytes]) -> Iterator[Record]:
         for line in lines:
@@ -115,8 +124,8 @@ class FollowedInput:
 
     def _placed(self, record: Record | None) -> Iterator[Record]:
         """The record, if there is one; a refused record with the path of its file."""
+        self._last.file = file = None if self._given.is_stdin else self._given.path
         if isinstance(record, Rejected):
-            file = None if self._given.is_stdin else self._given.path
             record = msgspec.structs.replace(record, file=file)
         if record is not None:
             yield record
@@ -133,8 +142,7 @@ class FollowedInput:
         number = self._number - raw.rstrip(b"\r\n").count(b"\n")
         records = CsvRecords(raw.splitlines(keepends=True), self._given.delimiter)
         if self._cells is None:
-            header = records.header(self._given.name)
-            self._cells = CellReader(header, self._types, self._given.name, self._mapping)
+            self._cells = self._cell_reader(records.header(self._given.name))
             return None
         try:
             cells = records.next()
@@ -155,16 +163,19 @@ def follow(
     *,
     grow: bool,
     stops: Callable[[], bool],
+    last: LastRecord | None = None,
 ) -> Iterator[Record | None]:
     """Records as they come, and `None` while nothing comes, until `stops` returns true.
 
     With `grow` files are followed for ever, and so are new files of folders and patterns; without
-    it, the records end when all inputs have reached their ends.
+    it, the records end when all inputs have reached their ends. `last` is kept up to date with the
+    record that was read last.
     """
     rows = Rows()
-    followed = [FollowedInput(each, types, mapping, rows) for each in inputs]
+    last = last or LastRecord()
+    followed = [FollowedInput(each, types, mapping, rows, last) for each in inputs]
     if len(followed) > 1:
-        yield from _merged(followed)
+        yield from _merged(followed, last)
     waited = 0.0
     while not stops():
         came = False
@@ -182,22 +193,25 @@ def follow(
         if grow and waited >= SECONDS_BETWEEN_LOOKS:
             waited = 0.0
             new = _new_inputs(paths, [each.source for each in followed])
-            followed += [FollowedInput(each, types, mapping, rows) for each in new]
+            followed += [FollowedInput(each, types, mapping, rows, last) for each in new]
     for each in followed:
         yield from each.rest()
 
 
-def _merged(followed: Sequence[FollowedInput]) -> Iterator[Record]:
+def _merged(followed: Sequence[FollowedInput], last: LastRecord) -> Iterator[Record]:
     """The records that are in files at the beginning, merged by time."""
 
-    def timed(each: FollowedInput) -> Iterator[tuple[int, Record]]:
+    def timed(each: FollowedInput) -> Iterator[tuple[int, Record, LastRecord]]:
         latest = -(2**63)
         for record in each.records():
             if isinstance(record, Event):
                 latest = max(latest, record.time)
-            yield latest, record
+            yield latest, record, copy(last)
 
-    for _, record in heapq.merge(*map(timed, followed), key=lambda pair: pair[0]):
+    for _, record, place in heapq.merge(*map(timed, followed), key=lambda each: each[0]):
+        # The next record of a file has been read before its turn.
+        last.file = place.file
+        last.read(place.number, place.raw)
         yield record
 
 

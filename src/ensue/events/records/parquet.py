@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from ensue.errors import UsageError
 from ensue.events.arrow import BatchReader
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
 from ensue.events.records.progress import OnProgress
 from ensue.events.types import TypeSystem
@@ -49,6 +50,7 @@ def read_parquet(
     progress: OnProgress | None = None,
     rows_before: int = 0,
     mapping: Mapping | None = None,
+    last: LastRecord | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of a file; `name` is the `source` of rows without one.
 
@@ -59,7 +61,7 @@ def read_parquet(
         batches = parquet_batches(opened, name)
         total = opened.file.metadata.num_rows
         table = _Table(opened.file.schema_arrow, name, types, mapping)
-        yield from _records(batches, table, progress, rows_before, total)
+        yield from _records(batches, table, progress, rows_before, total, last)
 
 
 def read_arrow(
@@ -69,13 +71,14 @@ def read_arrow(
     progress: OnProgress | None = None,
     rows_before: int = 0,
     mapping: Mapping | None = None,
+    last: LastRecord | None = None,
 ) -> Iterator[Event | Rejected]:
     """As `read_parquet`, from an Arrow file or stream."""
     with ExitStack() as stack:
         opened = stack.enter_context(file.open("rb")) if isinstance(file, Path) else file
         schema, batches = open_arrow(opened, name, stack)
         table = _Table(schema, name, types, mapping)
-        yield from _records(batches, table, progress, rows_before, None)
+        yield from _records(batches, table, progress, rows_before, None, last)
 
 
 def open_arrow(
@@ -198,13 +201,14 @@ def _records(
     progress: OnProgress | None,
     rows_before: int,
     total: int | None,
+    last: LastRecord | None,
 ) -> Iterator[Event | Rejected]:
     done = 0
     reader = BatchReader(table.schema, table.types, table.name, f"`{table.name}`", table.mapping)
     for batch in batches:
         first = rows_before + done + 1
-        for record in reader.read(batch, range(first, first + batch.num_rows)):
-            yield record if isinstance(record, Event) else record.counted_from(rows_before)
+        numbers = range(first, first + batch.num_rows)
+        yield from reader.read(batch, numbers, last, rows_before)
         done += batch.num_rows
         if progress:
             progress(done, total)

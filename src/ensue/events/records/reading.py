@@ -18,6 +18,7 @@ import msgspec
 
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
 from ensue.events.records.overlong import cut_lines
 from ensue.events.records.progress import FileProgress, OnProgress
@@ -46,18 +47,20 @@ def read_events(
     name: str | None = None,
     progress: OnProgress | None = None,
     mapping: Mapping | None = None,
+    last: LastRecord | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of a file in order: events, and records that are refused.
 
     `source` may be `-` for the standard input, a folder, a pattern, or `InputFile`s. `format` is
     `jsonl`, `csv`, `parquet` or `arrow`; without it the first bytes and the ending of the file's
     name decide. An open file is `jsonl` unless `format` says otherwise. `name` is the `source` of
-    records without one, and `mapping` says what the columns are.
+    records without one, and `mapping` says what the columns are. `last` is kept up to date with
+    the record of `InputFile`s that was read last.
     """
     if isinstance(source, str | Path):
         source = open_inputs([str(source)], format)
     if isinstance(source, list | tuple):
-        return read_inputs(source, types, name=name, progress=progress, mapping=mapping)
+        return read_inputs(source, types, name=name, progress=progress, mapping=mapping, last=last)
     assert not isinstance(source, Sequence)
     format = check_format(format or LINES)  # noqa: A001
     name = name or Path(str(getattr(source, "name", "stream"))).name
@@ -77,18 +80,21 @@ def read_inputs(
     name: str | None = None,
     progress: OnProgress | None = None,
     mapping: Mapping | None = None,
+    last: LastRecord | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of several files, one file after the other.
 
     Records without an id are numbered over all files; a refused record has the number in its own
-    file, and the path of that file.
+    file, and the path of that file. `last` is kept up to date with the record that was read last.
     """
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     before = rows = 0
     for each in with_content(inputs):
         told = None if progress is None else FileProgress(progress, before, total)
-        for record in _records(each, types, name or each.name, rows, told, mapping):
+        if last is not None:
+            last.file = None if each.is_stdin else each.path
+        for record in _records(each, types, name or each.name, rows, told, mapping, last):
             rows += 1
             yield record if isinstance(record, Event) else _in_file(record, each)
         before += each.size or 0
@@ -141,14 +147,15 @@ def _records(
     rows_before: int,
     told: FileProgress | None,
     mapping: Mapping | None,
+    last: LastRecord | None,
 ) -> Iterator[Event | Rejected]:
     if each.format in ("parquet", "arrow"):
-        yield from _tables(each, types, name, rows_before, told, mapping)
+        yield from _tables(each, types, name, rows_before, told, mapping, last)
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None)
         content = Content(each.format, each.delimiter, each.header)
-        yield from _streamed(lines, content, types, name, mapping, rows_before)
+        yield from _streamed(lines, content, types, name, mapping, rows_before, last)
 
 
 def _unreadable(path: Path | str, error: Exception) -> UsageError:
@@ -163,12 +170,14 @@ def _streamed(
     name: str,
     mapping: Mapping | None,
     rows_before: int = 0,
+    last: LastRecord | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of lines; `name` is the `source` of records without one."""
     if content.format == LINES:
-        return _json_lines(lines, LineReader(types, name, mapping), rows_before)
+        return _json_lines(lines, LineReader(types, name, mapping, last), rows_before)
     records = CsvRecords(lines, content.delimiter)
-    reader = CellReader(content.header or records.header(name), types, name, mapping)
+    header = content.header or records.header(name)
+    reader = CellReader(header, types, name, mapping, last)
     return _csv_rows(records, reader, rows_before)
 
 
@@ -225,6 +234,7 @@ def _tables(
     rows_before: int,
     told: FileProgress | None,
     mapping: Mapping | None,
+    last: LastRecord | None,
 ) -> Iterator[Event | Rejected]:
     # pyarrow takes longer to import than the rest of Ensue, and most runs do not need it.
     from ensue.events.records.parquet import read_arrow, read_parquet
@@ -232,4 +242,4 @@ def _tables(
     file = Path(each.path) if each.is_file else each.open()
     progress = None if told is None else told.by_rows(each.size)
     read = read_parquet if each.format == "parquet" else read_arrow
-    yield from read(file, name, types, progress, rows_before, mapping)
+    yield from read(file, name, types, progress, rows_before, mapping, last)

@@ -15,6 +15,7 @@ from ensue.events.cloudevents import decode, event_of, read_object
 from ensue.events.columns import convert_text
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
+from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping, apply_row
 from ensue.events.mapping.rows import row_reader
 from ensue.events.records import overlong
@@ -24,7 +25,14 @@ from ensue.events.types import TypeSystem
 class LineReader:
     """Reads JSON lines: CloudEvents, or plain objects by a mapping."""
 
-    def __init__(self, types: TypeSystem, name: str, mapping: Mapping | None = None) -> None:
+    def __init__(
+        self,
+        types: TypeSystem,
+        name: str,
+        mapping: Mapping | None = None,
+        last: LastRecord | None = None,
+    ) -> None:
+        self._last = last
         self._types = types
         self._name = name
         self._mapping = None if mapping is None or mapping.is_default else mapping
@@ -33,6 +41,8 @@ class LineReader:
         """The record of a line that is not blank; `row` is its id if it has none."""
         if (refused := overlong.refusal(number, line)) is not None:
             return refused
+        if self._last is not None:
+            self._last.read(number, line.rstrip(b"\r\n"))
         record = line.strip()
         try:
             if self._mapping is None:
@@ -49,8 +59,14 @@ class CellReader:
     """Reads rows of CSV under one header. Raises `UsageError` if it makes no events."""
 
     def __init__(
-        self, header: Sequence[str], types: TypeSystem, name: str, mapping: Mapping | None = None
+        self,
+        header: Sequence[str],
+        types: TypeSystem,
+        name: str,
+        mapping: Mapping | None = None,
+        last: LastRecord | None = None,
     ) -> None:
+        self._last = last
         self._width = len(header)
         self._rows = row_reader(header, mapping, types, name, convert_text, f"`{name}`")
 
@@ -58,6 +74,8 @@ class CellReader:
         """The record of cells; `row` is its id if it has none."""
         if (refused := overlong.refusal(number, raw)) is not None:
             return refused
+        if self._last is not None:
+            self._last.read(number, raw)
         try:
             return self._rows.event(row, self._checked(cells, raw))
         except EventError as error:

@@ -7,12 +7,15 @@ options of the user, and what the files turned out to need. `Input` has the rows
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from glob import glob
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sf
+from pyspark.sql.utils import is_remote
 
 from ensue.errors import UsageError
 from ensue.events.mapping import Mapping as UserMapping
@@ -94,13 +97,22 @@ class Input:
 
 def open_with(reader: Any, paths: Sequence[str]) -> DataFrame:
     try:
-        opened: DataFrame = reader.load(list(paths))
+        opened: DataFrame = reader.load([path_for_java(path) for path in paths])
         if opened.inputFiles():
             return opened
     except FAILURES as error:
         text = reason_of(error)
         raise UsageError(f"{shown(paths)} cannot be read: {text[:1].lower()}{text[1:]}") from None
     raise without_files(", ".join(paths))
+
+
+def path_for_java(path: str) -> str:
+    """The path with the working directory of this process, if it is relative and leads to files.
+
+    Java keeps the directory in which the session was started.
+    """
+    is_here = not os.path.isabs(path) and (os.path.exists(path) or glob(path))
+    return f"file:{os.path.abspath(path)}" if is_here and not is_remote() else path
 
 
 def without_files(path: str) -> UsageError:

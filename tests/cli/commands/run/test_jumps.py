@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.conftest import Ensue
@@ -46,9 +50,68 @@ def test_an_event_of_the_far_future_is_refused_and_kept(
     )
 
     assert (answer.code, len(answer.outputs)) == (0, 2)
-    assert "event `1`: its time, 9999-12-31T23:59:59Z, is too far ahead" in answer.err
+    assert f"{events}:2: its time, 9999-12-31T23:59:59Z, is too far ahead" in answer.err
     assert "2 events read, 1 refused" in answer.err
-    assert json.loads(letters.read_text())["id"] == "1"
+    assert letters.read_text() == events.read_text().splitlines(keepends=True)[1]
+
+
+@pytest.mark.parametrize("engine", ["reference", "step", "batch"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_row_of_the_far_future_is_named_by_its_file_and_kept_as_it_was(
+    ensue: Ensue, rules: Path, tmp_path: Path, engine: str, ending: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    for name, times in (("x", TIMES), ("y", TIMES[::-1])):
+        table = pa.table({"at": times, "kind": ["A"] * 3, "k": ["x"] * 3, "other": [1, 2, 3]})
+        write = pacsv.write_csv if ending == "csv" else pq.write_table
+        write(table, tmp_path / "in" / f"{name}.{ending}")
+    letters = tmp_path / "letters.jsonl"
+    mapping = ["--columns", "time=at,type=kind"]
+
+    answer = ensue(
+        "run", rules, "-e", tmp_path / "in", "--engine", engine, "--dead-letter", letters, *mapping
+    )
+
+    number = 3 if ending == "csv" else 2
+    for name in "xy":
+        assert f"{tmp_path}/in/{name}.{ending}:{number}: its time" in answer.err
+    row: Any = {"at": TIMES[1], "kind": "A", "k": "x", "other": 2}
+    if ending == "csv":
+        row = f'"{TIMES[1]}","A","x",2'
+    kept = [json.loads(line) for line in letters.read_text().splitlines()]
+    assert [(each["number"], each["row"]) for each in kept] == [(number, row)] * 2
+    assert "4 events read, 2 refused" in answer.err
+
+
+@pytest.mark.parametrize("engine", ["step", "batch"])
+def test_types_of_events_that_were_refused_for_their_time_are_not_read(
+    ensue: Ensue, tmp_path: Path, engine: str
+) -> None:
+    rules, events = tmp_path / "timed.cor", tmp_path / "events.csv"
+    rules.write_text("eventtype Z {};\n" + RULES)
+    rows = [f"{n},{'Z' if '9999' in time else 'A'},{time},x" for n, time in enumerate(TIMES)]
+    events.write_text("\n".join(["id,type,time,k", *rows, ""]))
+
+    answer = ensue("run", rules, "-e", events, "--engine", engine)
+
+    assert "2 events read, 1 refused" in answer.err
+    assert "read by no rule" not in answer.err
+
+
+def test_an_event_that_comes_among_others_later_is_named_by_its_file(
+    ensue: Ensue, rules: Path, tmp_path: Path
+) -> None:
+    lines = [
+        json.dumps({"id": str(n), "source": "s", "type": "A", "time": time, "data": {"k": "x"}})
+        for n, time in enumerate(TIMES)
+    ]
+    (tmp_path / "x.jsonl").write_text(f"{lines[0]}\n{lines[1]}\n")
+    (tmp_path / "y.jsonl").write_text(f"{lines[2]}\n")
+    inputs = ["-e", tmp_path / "x.jsonl", "-e", tmp_path / "y.jsonl"]
+
+    answer = ensue("run", rules, *inputs, "--live")
+
+    assert f"{tmp_path}/x.jsonl:2: its time, 9999-12-31T23:59:59Z, is" in answer.err
 
 
 def test_a_jump_may_be_set(ensue: Ensue, rules: Path, events: Path) -> None:

@@ -32,9 +32,10 @@ from ensue.engine.batch.input.column import (
 from ensue.engine.batch.input.keys import TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
 from ensue.engine.core.numbering import Instants, Mask, Rows
+from ensue.events.cloudevents import encode
 from ensue.events.columns import Layout
 from ensue.events.conformance import LARGEST_EXACT
-from ensue.events.event import CONTEXT, Event
+from ensue.events.event import CONTEXT, Event, Rejected
 from ensue.events.files.chunk import Chunk
 from ensue.events.files.tables import is_empty
 from ensue.events.times import EARLIEST, LATEST
@@ -73,6 +74,10 @@ class Batch(ABC):
 
     def events(self, rows: Rows) -> list[Event]:
         return [self.event(row) for row in rows.tolist()]
+
+    def original(self, rows: Rows) -> list[Rejected]:
+        """Rows as refused records, for problems that are found later."""
+        return [Rejected(0, encode(self.event(row)), ()) for row in rows.tolist()]
 
     @abstractmethod
     def since(self, row: int, end: int | None = None) -> Batch:
@@ -294,6 +299,9 @@ class TableBatch(Batch):
 
     def events(self, rows: Rows) -> list[Event]:
         return [each for each in self._chunk.singly(self._places[rows]) if isinstance(each, Event)]
+
+    def original(self, rows: Rows) -> list[Rejected]:
+        return self._chunk.original(self._places[rows])
 
 
 def misfits_of(array: pa.Array, type_: ValueType) -> Mask | None:

@@ -26,7 +26,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRun, TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, far_problem
 from ensue.errors import UsageError
-from ensue.events.cloudevents import TEXT_ATTRIBUTES, encode
+from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import EXTENSION_PREFIX
 from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
@@ -43,11 +43,22 @@ _BYTES_OF_AN_EVENT = 600
 
 
 class EventBatch(Batch):
-    """Events that are in Python already, each of them conformed."""
+    """Events that are in Python already, each of them conformed.
 
-    def __init__(self, events: Sequence[Event], types: TypeSystem) -> None:
+    Events of a chunk come with it, and with their places in it.
+    """
+
+    def __init__(
+        self,
+        events: Sequence[Event],
+        types: TypeSystem,
+        chunk: Chunk | None = None,
+        places: Rows | None = None,
+    ) -> None:
         super().__init__()
         self._events = events
+        self._chunk = chunk
+        self._places = np.arange(len(events)) if places is None else places
         self.held_bytes = _BYTES_OF_AN_EVENT * len(events)
         self.types = types
         self.times = np.fromiter((event.time for event in events), np.int64, len(events))
@@ -64,8 +75,14 @@ class EventBatch(Batch):
     def event(self, row: int) -> Event:
         return self._events[row]
 
+    def original(self, rows: Rows) -> list[Rejected]:
+        if self._chunk is None:
+            return super().original(rows)
+        return self._chunk.original(self._places[rows])
+
     def since(self, row: int, end: int | None = None) -> EventBatch:
-        return EventBatch(self._events[row:end], self.types)
+        kept = self._events[row:end]
+        return EventBatch(kept, self.types, self._chunk, self._places[row:end])
 
 
 class AlarmBatch(Batch):
@@ -155,10 +172,11 @@ class Intake:
     def _as_events(self, chunk: Chunk, every: Rows) -> CheckedRows:
         """The rows of a chunk as single events, for values that no column can hold."""
         found = chunk.singly(every)
-        kept = [at for at, each in enumerate(found) if isinstance(each, Event)]
+        is_event = (at for at, each in enumerate(found) if isinstance(each, Event))
+        kept = np.fromiter(is_event, np.int64)
         events = [each for each in found if isinstance(each, Event)]
         rejected = [each for each in found if isinstance(each, Rejected)]
-        return CheckedRows(EventBatch(events, self._types), np.array(kept, np.int64), rejected)
+        return CheckedRows(EventBatch(events, self._types, chunk, kept), kept, rejected)
 
     def batches(
         self, given: Any, source: str, clock: int | None, mapping: ColumnMapping | None = None
@@ -226,8 +244,8 @@ class Intake:
         self._counts.events += len(batch)
         first, last = self._near(batch.times)
         if last - first < len(batch):
-            far = [*range(first), *range(last, len(batch))]
-            self._refuse_far([batch.event(row) for row in far])
+            far = np.concatenate([np.arange(first), np.arange(last, len(batch))])
+            self._refuse_far(batch, far)
             batch = batch.since(first, last)
         if len(batch):
             self._reached = int(batch.times[-1])
@@ -245,16 +263,16 @@ class Intake:
         far = np.diff(times, prepend=before) > self._max_jump
         return 0, int(far.argmax()) if far.any() else len(times)
 
-    def _refuse_far(self, events: Sequence[Event]) -> None:
+    def _refuse_far(self, batch: Batch, far: Rows) -> None:
         if self._span is not None:
             begins, ends = self._span.low, self._span.high
         else:
             ends = 0 if self._reached is None else self._reached
             begins = ends
-        self._counts.events -= len(events)
+        self._counts.events -= len(far)
         self.rejected += [
-            Rejected(0, encode(each), (far_problem(each.time, begins, ends, self._max_jump),))
-            for each in events
+            each.because(far_problem(time, begins, ends, self._max_jump))
+            for each, time in zip(batch.original(far), batch.times[far].tolist(), strict=True)
         ]
 
     def _reading(self, names: Sequence[str]) -> TableReading:

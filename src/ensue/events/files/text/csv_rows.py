@@ -25,7 +25,7 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
+from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
 from ensue.events.files.text.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
 from ensue.events.files.text.places import ValuePlaces
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
@@ -131,14 +131,19 @@ class CellChunks:
         return block[lines.used :]
 
     def chunk(
-        self, block: bytes, is_last: bool, numbers_of_rows: Rows | None = None
+        self,
+        block: bytes,
+        is_last: bool,
+        numbers_of_rows: Rows | None = None,
+        numbers_of_lines: Rows | None = None,
     ) -> tuple[Chunk, int]:
         """The complete records of a block, and the number of their bytes.
 
-        `numbers_of_rows` are ids for rows without one; by default the next numbers.
+        `numbers_of_rows` are ids for rows without one, and `numbers_of_lines` their lines in the
+        file; by default the next numbers.
         """
         scanned = self._scan(block, is_last, None)
-        return self._chunk_of(scanned, numbers_of_rows), scanned.used
+        return self._chunk_of(scanned, numbers_of_rows, numbers_of_lines), scanned.used
 
     def _scan(self, block: bytes, is_last: bool, most: int | None) -> _ScannedRows:
         """The first records of a block, `most` of them, up to one that is too long."""
@@ -166,7 +171,12 @@ class CellChunks:
         cells = _Cells(data, begins, ends, quoted.view(np.bool_))
         return _ScannedRows(block, records, cells, lines, used, is_all)
 
-    def _chunk_of(self, scanned: _ScannedRows, numbers_of_rows: Rows | None = None) -> Chunk:
+    def _chunk_of(
+        self,
+        scanned: _ScannedRows,
+        numbers_of_rows: Rows | None = None,
+        numbers_of_lines: Rows | None = None,
+    ) -> Chunk:
         """The chunk of scanned records."""
         assert self._reader is not None
         block, records, cells = scanned.block, scanned.records, scanned.cells
@@ -183,6 +193,8 @@ class CellChunks:
         kept = self._number(source, records.flagged)
         if numbers_of_rows is not None:
             source.row_numbers[:] = numbers_of_rows
+        if numbers_of_lines is not None:
+            source.line_numbers[:] = numbers_of_lines
         doubtful = (records.flagged != 0) | not_utf8(
             block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
         )
@@ -268,6 +280,7 @@ class CellChunks:
             doubtful,
             source.read,
             source.taken,
+            source.original,
             has_other_data=has_other_data,
             header=self._header,
             held_bytes=len(source.block) + rows.nbytes,
@@ -412,6 +425,10 @@ class _RecordSource:
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
         raws = [self._raw(row).rstrip(b"\r\n") + b"\n" for row in rows.tolist()]
-        return pa.RecordBatch.from_arrays(
-            [pa.array(raws, pa.binary()), pa.array(self.row_numbers[rows])], names=[RAW, ROW]
-        )
+        return stored_lines(raws, self.row_numbers[rows], self.line_numbers[rows])
+
+    def original(self, rows: Rows) -> list[Rejected]:
+        return [
+            Rejected(int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n"), ())
+            for row in rows.tolist()
+        ]

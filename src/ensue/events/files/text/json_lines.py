@@ -21,7 +21,7 @@ from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttribute, DeclaredAttributes
-from ensue.events.files.chunk import RAW, ROW, Chunk, Mask, Rows
+from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
 from ensue.events.files.text.blocks import (
     LINE_BREAK,
     Blocks,
@@ -134,17 +134,30 @@ class LineChunks:
         for block in whole_lines(Blocks(file, path)):
             yield from in_lines(block, most)
 
-    def chunk(self, block: bytes, numbers: Rows | None = None) -> Chunk:
-        """The chunk of a block; `numbers` are ids for lines without one; by default the next."""
-        return self._chunk_of(self._scan(block), numbers)
+    def chunk(
+        self, block: bytes, numbers: Rows | None = None, numbers_of_lines: Rows | None = None
+    ) -> Chunk:
+        """The chunk of a block.
+
+        `numbers` are ids for lines without one, and `numbers_of_lines` those of the lines in the
+        file; by default the next.
+        """
+        return self._chunk_of(self._scan(block), numbers, numbers_of_lines)
 
     def _scan(self, block: bytes) -> _ScannedLines:
         strict = not self._mapping.is_plain
         return _ScannedLines(block, self._tree, self._data_node, self._slots, strict)
 
-    def _chunk_of(self, scanned: _ScannedLines, numbers: Rows | None = None) -> Chunk:
+    def _chunk_of(
+        self,
+        scanned: _ScannedLines,
+        numbers: Rows | None = None,
+        numbers_of_lines: Rows | None = None,
+    ) -> Chunk:
         is_plain, block = self._mapping.is_plain, scanned.block
         line_numbers = scanned.numbers + self._lines
+        if numbers_of_lines is not None:
+            line_numbers = numbers_of_lines
         row_numbers = np.arange(self._rows + 1, self._rows + 1 + scanned.count)
         if numbers is not None:
             row_numbers = numbers
@@ -162,11 +175,13 @@ class LineChunks:
         for each, wanted in self._attributes:
             self._add_attribute(each, wanted, scanned, codes, columns, doubtful)
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+        source = _LineSource(block, begins, ends, line_numbers, row_numbers, self._reader)
         return Chunk(
             rows,
             doubtful,
-            _LineSource(block, begins, ends, line_numbers, row_numbers, self._reader).read,
-            _Records(block, begins, ends, row_numbers).taken,
+            source.read,
+            source.taken,
+            source.original,
             has_extensions=scanned.has(json_lines.OTHER_MEMBERS) and not is_plain,
             has_other_data=self._has_hidden or is_plain or scanned.has(json_lines.OTHER_DATA),
             is_clashing=scanned.has(json_lines.CLASH) or self._is_split(scanned),
@@ -347,23 +362,23 @@ class _LineSource:
             )
         ]
 
-
-@dataclass(frozen=True)
-class _Records:
-    block: bytes
-    begins: Rows
-    ends: Rows
-    row_numbers: Rows
-
     def taken(self, rows: Rows) -> pa.RecordBatch:
         # Each with its line break, so that records make a file again.
-        raws = [
-            self.block[begin:end] + b"\n"
-            for begin, end in zip(self.begins[rows].tolist(), self.ends[rows].tolist(), strict=True)
+        raws = [raw + b"\n" for raw in self._raws(rows)]
+        return stored_lines(raws, self.row_numbers[rows], self.line_numbers[rows])
+
+    def original(self, rows: Rows) -> list[Rejected]:
+        return [
+            Rejected(number, raw.rstrip(b"\r\n"), ())
+            for number, raw in zip(self.line_numbers[rows].tolist(), self._raws(rows), strict=True)
         ]
-        return pa.RecordBatch.from_arrays(
-            [pa.array(raws, pa.binary()), pa.array(self.row_numbers[rows])], names=[RAW, ROW]
-        )
+
+    def _raws(self, rows: Rows) -> list[bytes]:
+        ends = self.ends[rows].tolist()
+        return [
+            self.block[begin:end]
+            for begin, end in zip(self.begins[rows].tolist(), ends, strict=True)
+        ]
 
 
 assert not RESERVED - CONTEXT_COLUMNS - {DATA_COLUMN, "data_base64"}

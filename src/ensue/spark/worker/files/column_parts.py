@@ -78,7 +78,7 @@ class ColumnsReader:
             if chunks is None:
                 chunks = TableChunks(rows.schema, self._types, name, f"`{name}`", self._mapping)
             places = np.arange(done, done + rows.num_rows)
-            chunk = chunks.chunk(rows, places + before + 1, before)
+            chunk = chunks.chunk(rows, places + before + 1, places + 1)
             reading = self._reading(tuple(chunk.rows.schema.names))
             wrong = chunk.doubtful | reading.misfits(chunk.rows, reading.codes(chunk.rows))
             if wrong.any():
