@@ -170,15 +170,10 @@ class BatchReader:
         else:
             apply_table(mapping, schema.empty_table(), types, where)
         self._names = schema.names
-        self._where = where
-        self._held = [held_type(field, where) for field in schema]
-        zone = None if mapping is None else mapping.zone
-        self._is_local = [
-            zone is not None and pa.types.is_timestamp(each.type) and each.type.tz is None
-            for each in schema
-        ]
+        has_zone = mapping is not None and mapping.zone is not None
         # Only without a mapping, the column of this name is certain to have times.
-        self._times = "time" if mapping is None or mapping.is_default else None
+        has_times = mapping is None or mapping.is_default
+        self._values = _RowValues(schema, where, has_zone, has_times)
 
     def read(
         self,
@@ -188,7 +183,7 @@ class BatchReader:
         rows_before: int = 0,
     ) -> Iterator[Event | Rejected]:
         """The records of rows; a refused one is counted from `rows_before` on."""
-        for number, row in zip(numbers, self._values(plain_rows(rows)), strict=True):
+        for number, row in zip(numbers, self._values.of(plain_rows(rows)), strict=True):
             if last is not None:
                 last.read(number - rows_before, partial(raw_text, self._names, row))
             try:
@@ -202,9 +197,27 @@ class BatchReader:
 
     def texts(self, rows: pa.RecordBatch) -> list[str]:
         """The rows as JSON text, as refused records have them."""
-        return [raw_text(self._names, row) for row in self._values(plain_rows(rows))]
+        return [raw_text(self._names, row) for row in self._values.of(plain_rows(rows))]
 
-    def _values(self, rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+
+class _RowValues:
+    """The Python values of rows of one schema.
+
+    With `has_zone` times without a zone stay local. With `has_times` the column `time` is read as
+    microseconds.
+    """
+
+    def __init__(self, schema: pa.Schema, where: str, has_zone: bool, has_times: bool) -> None:
+        self._names = schema.names
+        self._where = where
+        self._held = [held_type(field, where) for field in schema]
+        self._is_local = [
+            has_zone and pa.types.is_timestamp(each.type) and each.type.tz is None
+            for each in schema
+        ]
+        self._times = "time" if has_times else None
+
+    def of(self, rows: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         columns = []
         for place, name in enumerate(self._names):
             column, held = rows.column(place), self._held[place]
@@ -216,6 +229,13 @@ class BatchReader:
                 ]
             columns.append(values)
         return zip(*columns, strict=True)
+
+
+def row_texts(rows: pa.RecordBatch, where: str, has_zone: bool) -> list[str]:
+    """Rows as JSON text, as refused records have them, whatever their columns are."""
+    rows = plain_rows(rows)
+    values = _RowValues(rows.schema, where, has_zone, False)
+    return [raw_text(rows.schema.names, row) for row in values.of(rows)]
 
 
 def _common_attributes(type_names: Iterable[str], types: TypeSystem) -> Mapping[str, ValueType]:

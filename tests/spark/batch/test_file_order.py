@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -78,17 +79,29 @@ def test_a_file_that_is_named_twice_is_refused(spark: SparkSession, tmp_path: Pa
     assert "is read twice" in answers[0].stderr
 
 
-def test_files_of_different_delimiters_are_refused_by_their_delimiters(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("many_lines", [False, True])
+def test_files_of_csv_have_their_own_delimiters_and_columns(
+    spark: SparkSession, tmp_path: Path, many_lines: bool
 ) -> None:
-    write(tmp_path / "a.csv", "A", range(2))
-    write(tmp_path / "b.csv", "B", range(2), ";")
+    folder = tmp_path / "in"
+    write(folder / "a.csv", "A", range(2))
+    write(folder / "b.csv", "B", range(2), ";")
+    text = "n\tkind\ttype\tid\ttime\n"
+    cell = '"two\nlines"' if many_lines else "one line"
+    text += "".join(f"{n}\t{cell}\tA\tc{n}\t2024-01-02T00:00:00Z\n" for n in (7, 8))
+    with gzip.open(folder / "c.csv.gz", "wt") as packed:
+        packed.write(text)
+    (folder / "d.csv").write_text("id,type,time\nd1,B,2024-01-03T00:00:00Z\n")
 
-    answer = run(tmp_path, "spark", tmp_path / "a.csv", tmp_path / "b.csv")
+    here, there = (run(tmp_path, engine, folder) for engine in ("step", "spark"))
 
-    assert answer.exit_code == 2
-    assert "separates its cells by ';', and the first one by ','" in answer.stderr
-    assert run(tmp_path, "batch", tmp_path / "a.csv", tmp_path / "b.csv").exit_code == 0
+    assert (here.exit_code, there.exit_code) == (0, 0), there.stderr
+    assert there.stdout == here.stdout
+    assert [json.loads(line)["data"] for line in here.stdout.splitlines()] == [
+        {"first": 1, "then": 0}
+    ]
+    for told in (here.stderr, there.stderr):
+        assert f"{folder}/d.csv:2: " in told
 
 
 def test_a_refused_record_is_named_by_its_file_as_it_was_given(

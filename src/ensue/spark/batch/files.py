@@ -27,7 +27,7 @@ from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.batch.opening import open_files
 from ensue.spark.batch.packed_files import PackedRun, can_be_packed
 from ensue.spark.batch.rejected import RejectedRecords
-from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.event_rows import ARRIVAL, OWN_ID
 from ensue.spark.worker.packs.packed_types import FILES_BESIDE_TYPES
 
 
@@ -83,7 +83,7 @@ class FileRun:
         options = replace(self._options, order=form != "folder", whole_events=form == "lines")
         given, columns = self._input, self._columns
         if given.in_parts is not None:
-            job = _without_arrival(Job.of(given.events, self._library, columns, options))
+            job = _without_added(Job.of(given.events, self._library, columns, options))
             if can_be_packed(job, given.in_parts):
                 run = PackedRun(job, given.in_parts)
                 if run.suffices:
@@ -93,26 +93,25 @@ class FileRun:
         if given.is_encoded:
             options = replace(options, arrival=None)
         kind = EncodedEventJob if given.is_encoded else Job
-        job = _without_arrival(kind.of(given.events, self._library, columns, options))
+        job = _without_added(kind.of(given.events, self._library, columns, options))
         rejected = given.rejected
         if rejected is None:
             assert given.rows is not None
             plain = Job.of(given.rows, self._library, columns, self._options)
-            rejected = RejectedRecords.of_job(
-                _without_arrival(plain), paths_of(given.rows, self._reading)
-            )
+            files = paths_of(given.rows, self._reading)
+            rejected = RejectedRecords.of_job(_without_added(plain), files, given.columns)
         else:
             # What lies too far ahead was rejected when lines were read.
             job = replace(job, max_jump=UNBOUNDED)
         return RowOutputs(job, rejected, given, form)
 
 
-def _without_arrival(job: Job) -> Job:
-    """The job with the places of rows as their arrival only, and not as data."""
-    layout = job.layout
+def _without_added(job: Job) -> Job:
+    """The job without the columns that were added to those of the files, as data."""
+    layout, added = job.layout, (ARRIVAL, OWN_ID)
     kept = replace(
         layout,
-        renamed=tuple((name, origin) for name, origin in layout.renamed if name != ARRIVAL),
-        attributes={n: each for n, each in layout.attributes.items() if n != ARRIVAL},
+        renamed=tuple((name, origin) for name, origin in layout.renamed if name not in added),
+        attributes={n: each for n, each in layout.attributes.items() if n not in added},
     )
     return replace(job, layout=kept)

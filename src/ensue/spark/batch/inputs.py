@@ -8,7 +8,7 @@ options of the user, and what the files turned out to need. `Input` has the rows
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from glob import glob
 from typing import Any
@@ -76,9 +76,9 @@ class Input:
 
     `events` has the columns of a job. Of lines, `rejected` has the records that are no events, and
     `observed` their counts once a query over `events` has run. Of Parquet, `rows` has the columns
-    as they are in the files, and the place of each row. `held` is kept by executors until the end.
-    Of files that workers can read themselves, `in_parts` has the parts; `events` of lines has then
-    no rows.
+    as they are in the files, and the place of each row; `columns` says for each column of the files
+    which of them has its values. `held` is kept by executors until the end. Of files that workers
+    can read themselves, `in_parts` has the parts; `events` of lines has then no rows.
     """
 
     files: int
@@ -87,6 +87,7 @@ class Input:
     observed: ObservedCounts | DataFrame | None = None
     is_encoded: bool = False
     rows: DataFrame | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     held: DataFrame | None = None
     in_parts: FilesInParts | None = None
 

@@ -34,14 +34,22 @@ from ensue.spark.sql.layout import DataFrameLayout, layout_of
 from ensue.spark.sql.mapping import Columns, attribute_names, mapped_events
 from ensue.spark.sql.scan import Scan, check_arrival, scan_of
 from ensue.spark.sql.values import NotInSqlError
-from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, EVENT_DDL, OUTPUT_DDL, REACH, REJECTED_DDL
+from ensue.spark.worker.event_rows import (
+    ARRIVAL,
+    BEGIN,
+    EVENT_DDL,
+    IN_FILE,
+    OUTPUT_DDL,
+    REACH,
+    REJECTED_DDL,
+)
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
 from ensue.spark.worker.packs.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.row_scans import (
     find_reach,
     latest_time,
-    located_rejected_rows,
+    rejected_in_files,
     rejected_rows,
     time_runs,
 )
@@ -172,8 +180,33 @@ class Job:
         found = [self._run(group, self.task.mode, self.columns.ddl) for group in wanted]
         return reduce(DataFrame.unionAll, found)
 
-    def rejected(self, with_arrival: bool = False) -> DataFrame:
-        """The rows that are no events, with the column of arrivals on request."""
+    def rejected(self) -> DataFrame:
+        """The rows that are no events."""
+        task = self.task._replace(max_jump=self.max_jump)
+        rows, reach = self._doubtful()
+        read = rows.select(self.layout.row(), *reach)
+        return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
+
+    def rejected_in_files(self, columns: Mapping[str, str]) -> DataFrame:
+        """The rows that are no events, with arrivals, and as they are in files.
+
+        `columns` says for each column of the files which column of the events has its values.
+        """
+        task = self.task._replace(max_jump=self.max_jump)
+        rows, reach = self._doubtful()
+        left_out = {origin for name, origin in self.layout.renamed if name in self.layout.left_out}
+        kept = [
+            sf.col(f"`{origin}`").alias(name)
+            for name, origin in columns.items()
+            if origin not in left_out
+        ]
+        in_file = sf.struct(*kept).alias(IN_FILE)
+        read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL), in_file, *reach)
+        ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
+        return read.mapInArrow(for_workers(rejected_in_files, task), ddl)
+
+    def _doubtful(self) -> tuple[DataFrame, list[Column]]:
+        """The rows that may be no events, and columns of the times between which the clock goes."""
         types = self.plan.library.types
         rows, reach = self.events, []
         if self.is_bounded:
@@ -184,13 +217,7 @@ class Job:
             if reach:
                 wrong = wrong | ~self.layout.time.between(reach[1], reach[0])
             rows = rows.filter(wrong)
-        task = self.task._replace(max_jump=self.max_jump)
-        if not with_arrival:
-            read = rows.select(self.layout.row(), *reach)
-            return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
-        read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL), *reach)
-        ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
-        return read.mapInArrow(for_workers(located_rejected_rows, task), ddl)
+        return rows, reach
 
     def latest_time(self) -> int | None:
         """The latest time of all events that are read. Runs a query."""

@@ -8,6 +8,7 @@ without ids are numbered, as in one process, by counts of the records of all ear
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
@@ -16,6 +17,7 @@ from pyspark.sql import functions as sf
 from ensue.engine.timing.jumps import UNBOUNDED
 from ensue.events.columns import Layout
 from ensue.events.sources.contents import Content, Given
+from ensue.events.sources.inputs import inputs_of
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.wanted import types_read
 from ensue.library import Library
@@ -52,7 +54,13 @@ from ensue.spark.worker.files.line_chunks import (
     LinesTask,
     read_lines,
 )
-from ensue.spark.worker.files.line_places import LINE_DDL, file_codes, name_of, plain_path
+from ensue.spark.worker.files.line_places import (
+    LINE_DDL,
+    file_codes,
+    local_path,
+    name_of,
+    plain_path,
+)
 from ensue.spark.worker.files.line_records import PAYLOAD_DDL, refuse_ahead
 from ensue.spark.worker.files.whole_files import PLACED_DDL, place_lines, read_whole_files
 from ensue.spark.worker.packs.packing import NO_OFFSET
@@ -136,17 +144,35 @@ class _LineFiles:
         mapping = reading.mapping
         self._header: tuple[str, ...] = ()
         self._cells = Content(format_)
+        self._own_cells: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
         if format_ == "csv":
             given = Given("csv", reading.delimiter, reading.header)
             beginning = first_lines(lines) if parts is None else _beginning(parts[0])
             self._header, self._cells = csv_header(*beginning, shown(paths), given)
-            Layout.of(mapped_names(self._header, mapping), shown(paths))
-            is_numbered = "id" not in mapped_names(self._header, mapping)
-            self.fields = csv_fields(library, mapped_names(self._header, mapping))
+            if self._cells.header is None and not self._cells.is_zeek:
+                self._own_cells = self._cells_unlike_the_first(given)
+            headers = [self._header, *(header for _, _, header in self._own_cells)]
+            names = [mapped_names(header, mapping) for header in headers]
+            for each in names:
+                Layout.of(each, shown(paths))
+            is_numbered = any("id" not in each for each in names)
+            self.fields = csv_fields(library, tuple(dict.fromkeys(chain.from_iterable(names))))
         else:
             is_numbered = mapping.is_plain and "id" not in mapping.columns
             self.fields = json_fields(library, mapping)
         self._is_numbered = is_numbered or reading.numbered
+
+    def _cells_unlike_the_first(self, given: Given) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+        """The local files with another delimiter or header than the first, with both."""
+        files = self._lines.inputFiles()
+        found = []
+        for file in files if 1 < len(files) < MOST_RANKED else ():
+            path = local_path(file)
+            if path is not None:
+                header, cells = csv_header(name_of(file), _head(path), shown([path]), given)
+                if (cells.delimiter, header) != (self._cells.delimiter, self._header):
+                    found.append((plain_path(file), cells.delimiter, header))
+        return tuple(found)
 
     def _task(self, files: Sequence[str], before: Any, is_encoded: bool) -> LinesTask:
         mapping, cells = self._reading.mapping, self._cells
@@ -165,6 +191,8 @@ class _LineFiles:
             has_header=cells.header is None,
             is_zeek=cells.is_zeek,
             has_fields=cells.is_zeek and self._reading.header is None,
+            keeps_raw=is_encoded and self._allowed_jump != UNBOUNDED,
+            own_cells=self._own_cells,
         )
 
     def in_parts(self, parts: Sequence[FilePart]) -> Input:
@@ -210,7 +238,7 @@ class _LineFiles:
             # pass.
             held = records = records.persist()
             near = _near if is_encoded else _near_in_columns
-            records = near(records, self._library.tables(), self._allowed_jump)
+            records = near(records, self._allowed_jump)
         counted_lines = None if reading.line_breaks else lines
         rejected = RejectedRecords.of_lines(records, counted_lines, self._format)
         observed, counted = _counted(records, self._library.checked, in_a_join)
@@ -234,13 +262,21 @@ def _beginning(part: FilePart) -> tuple[str, list[bytes]]:
     return name_of(part.file), block.removesuffix(b"\n").split(b"\n")[:FIRST_LINES]
 
 
-def _near(records: DataFrame, library: bytes, allowed: float) -> DataFrame:
+def _head(path: str) -> list[bytes]:
+    """The first lines of a local file, which may be packed."""
+    (file,) = inputs_of([path], Given("csv"))
+    with file.open() as opened:
+        block = opened.read(FIRST_BYTES)
+    return block.removesuffix(b"\n").split(b"\n")[:FIRST_LINES]
+
+
+def _near(records: DataFrame, allowed: float) -> DataFrame:
     """Events in bytes; events that lie too far ahead are rejected."""
     known = _with_reach(records, allowed)
-    return known.mapInArrow(for_workers(refuse_ahead, (library, allowed)), PAYLOAD_DDL)
+    return known.mapInArrow(for_workers(refuse_ahead, (allowed,)), PAYLOAD_DDL)
 
 
-def _near_in_columns(records: DataFrame, _library: bytes, allowed: float) -> DataFrame:
+def _near_in_columns(records: DataFrame, allowed: float) -> DataFrame:
     """Events in columns, of which those too far from the others ask for whole events.
 
     What is rejected is told as a whole, which columns are not. It is rare enough to read again.

@@ -32,7 +32,7 @@ from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.mapping import attribute_names
 from ensue.spark.sql.scan import names_read
-from ensue.spark.worker.event_rows import ARRIVAL
+from ensue.spark.worker.event_rows import ARRIVAL, OWN_ID
 from ensue.spark.worker.files.column_parts import ColumnsTask
 from ensue.spark.worker.files.line_places import PLACES_A_FILE, SCHEME, plain_path
 
@@ -46,6 +46,7 @@ def open_parquet(
 ) -> Input:
     """The columns, the name of the file where a row has no source, and the place of each row."""
     read = _with_plain_times(spark, paths, reading)
+    columns = {name: name for name in read.columns}
     files = paths_of(read, reading)
     own_name = sf.element_at(sf.split(file_column(), "/"), -1)
     place: Column = sf.monotonically_increasing_id()
@@ -60,6 +61,8 @@ def open_parquet(
         ids = _column_of_ids(reading)
         if ids in read.columns:
             known = sf.col(f"`{ids}`").cast("string")
+            columns[ids] = OWN_ID
+            read = read.withColumn(OWN_ID, sf.col(f"`{ids}`"))
             read = read.withColumn(ids, sf.coalesce(known, _row_number(read, files)))
     source = own_name
     if "source" in read.columns and "source" not in reading.mapping.columns:
@@ -70,7 +73,7 @@ def open_parquet(
     else:
         named = [source.alias("source")]
     events = read.select(*kept, *named, *added)
-    opened = Input(len(files), events, rows=read.select("*", *added))
+    opened = Input(len(files), events, rows=read.select("*", *added), columns=columns)
     if len(files) >= MOST_RANKED or reading.numbered:
         return opened
     return replace(opened, in_parts=_in_parts(opened, read, reading, library, allowed_jump))

@@ -8,7 +8,7 @@ a single file is written from small partitions, one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -64,9 +64,13 @@ class RejectedRecords:
         return cls(_selected(placed.withColumn("number", number)), format_)
 
     @classmethod
-    def of_job(cls, job: Job, files: Sequence[str]) -> Self:
-        """From rows of Parquet, whose arrivals are places in the files."""
-        rows = job.rejected(with_arrival=True).withColumn("raw", sf.col("row").cast("binary"))
+    def of_job(cls, job: Job, files: Sequence[str], columns: Mapping[str, str]) -> Self:
+        """From rows of Parquet, whose arrivals are places in the files.
+
+        `columns` says for each column of the files which column of the events has its values.
+        """
+        found = job.rejected_in_files(columns)
+        rows = found.withColumn("raw", sf.col("row").cast("binary"))
         rank = sf.floor(sf.col(ARRIVAL) / sf.lit(PLACES_A_FILE))
         names = sf.array(*map(sf.lit, files[:1000]))
         rows = rows.withColumn("file", sf.try_element_at(names, (rank + 1).cast("int")))

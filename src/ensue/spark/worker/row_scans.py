@@ -14,10 +14,18 @@ import pyarrow as pa
 
 from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import check_advance, far_problem
-from ensue.events.cloudevents import encode
+from ensue.events.arrow import row_texts
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
-from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH, read_rows, rejected_batch
+from ensue.spark.worker.event_rows import (
+    ARRIVAL,
+    BEGIN,
+    IN_FILE,
+    REACH,
+    ROW,
+    read_rows,
+    rejected_batch,
+)
 from ensue.spark.worker.tasks import Batches, GroupTask, decoded_plan
 
 
@@ -26,33 +34,43 @@ def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
     task = GroupTask(*given)
     types = decoded_plan(task.library, task.selected).library.types
     for batch in batches:
-        yield rejected_batch([each for _, each in _refused(task, types, batch, False)])
+        yield rejected_batch([each for _, each in _refused(task, types, batch)])
 
 
-def _refused(
-    task: GroupTask, types: TypeSystem, batch: pa.RecordBatch, with_arrival: bool
-) -> Iterator[tuple[int, Rejected]]:
-    """The rows that are no events, do not fit, or lie too far off, with their arrivals."""
-    has_reach = REACH in batch.schema.names and batch.num_rows
-    begin = (batch.column(BEGIN)[0].as_py() if has_reach else None) or 0
-    reach = batch.column(REACH)[0].as_py() if has_reach else None
-    for arrival, each in read_rows(iter([batch]), types, task.times, with_arrival=with_arrival):
-        if isinstance(each, Rejected):
-            yield arrival, each
-        elif reach is not None and not begin <= each.time <= reach:
-            why = far_problem(each.time, begin, reach, task.max_jump)
-            yield arrival, Rejected(0, encode(each), (why,))
-
-
-def located_rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """As `rejected_rows`, with the arrival of each row."""
+def rejected_in_files(given: tuple[Any, ...], batches: Batches) -> Batches:
+    """As `rejected_rows`, with the arrival of each row, and the row as it is in its file."""
     task = GroupTask(*given)
     types = decoded_plan(task.library, task.selected).library.types
     for batch in batches:
-        kept = list(_refused(task, types, batch, True))
-        rows = rejected_batch([each for _, each in kept])
-        arrivals = pa.array([at for at, _ in kept], pa.int64())
-        yield pa.RecordBatch.from_arrays([*rows.columns, arrivals], [*rows.schema.names, ARRIVAL])
+        found = list(_refused(task, types, batch))
+        places = pa.array([place for place, _ in found], pa.int64())
+        texts = pa.array(_texts(task, batch.column(IN_FILE).take(places)), pa.string())
+        problems = rejected_batch([each for _, each in found]).column("problems")
+        yield pa.RecordBatch.from_arrays(
+            [texts, problems, batch.column(ARRIVAL).take(places)], ["row", "problems", ARRIVAL]
+        )
+
+
+def _refused(
+    task: GroupTask, types: TypeSystem, batch: pa.RecordBatch
+) -> Iterator[tuple[int, Rejected]]:
+    """The rows that are no events, do not fit, or lie too far off, by their places."""
+    has_reach = REACH in batch.schema.names and batch.num_rows
+    begin = (batch.column(BEGIN)[0].as_py() if has_reach else None) or 0
+    reach = batch.column(REACH)[0].as_py() if has_reach else None
+    records = read_rows(iter([batch]), types, task.times, with_arrival=False)
+    for place, (_, each) in enumerate(records):
+        if isinstance(each, Rejected):
+            yield place, each
+        elif reach is not None and not begin <= each.time <= reach:
+            why = far_problem(each.time, begin, reach, task.max_jump)
+            (text,) = _texts(task, batch.column(ROW)[place : place + 1])
+            yield place, Rejected(0, text, (why,))
+
+
+def _texts(task: GroupTask, rows: pa.StructArray) -> list[str]:
+    _, timezone = task.times
+    return row_texts(pa.RecordBatch.from_struct_array(rows), "the rows", timezone is not None)
 
 
 def latest_time(given: tuple[Any, ...], batches: Batches) -> Batches:

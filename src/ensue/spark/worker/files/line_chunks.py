@@ -40,7 +40,7 @@ from ensue.spark.worker.files.line_places import (
     name_of,
     plain_path,
 )
-from ensue.spark.worker.files.line_records import check_header, record_batches, types_of
+from ensue.spark.worker.files.line_records import bytes_of, check_header, record_batches, types_of
 
 OPEN_QUOTE = "a quote is not closed in its line"
 NEEDS_NUMBER = "the record has no id, and its number is not known"
@@ -70,11 +70,13 @@ class LinesTask(NamedTuple):
     """Files of lines for a worker, as plain data.
 
     `header` has the names of the columns of CSV; with `has_header` they stand in the first line of
-    each file, and else that line is a record. `is_zeek` is for logs of Zeek, with `has_fields` if
+    each file, and else that line is a record. `own_cells` has the files, by their plain paths,
+    whose delimiter and header are others. `is_zeek` is for logs of Zeek, with `has_fields` if
     their own names are used. `columns`, `type` and `timezone` are the mapping
     of the user. `fields` has the typed columns to make, each with its kind; without any, events
     are made in bytes. `before` says, by file and start of a block, how many records come before it;
-    without it records are not numbered.
+    without it records are not numbered. With `keeps_raw` events in bytes come with their lines,
+    since they may be rejected later.
     """
 
     library: bytes
@@ -90,6 +92,13 @@ class LinesTask(NamedTuple):
     has_header: bool = True
     is_zeek: bool = False
     has_fields: bool = False
+    keeps_raw: bool = False
+    own_cells: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+    def cells_of(self, file: str) -> tuple[str, tuple[str, ...]]:
+        """The delimiter and the header of a file."""
+        own = {path: (delimiter, header) for path, delimiter, header in self.own_cells}
+        return own.get(plain_path(file), (self.delimiter, self.header))
 
     def cleaned(self, lines: bytes) -> bytes:
         """Whole lines of a log of Zeek as CSV. Raises `UsageError` for a log of other columns."""
@@ -147,19 +156,20 @@ class LinesReader:
 
     def read(self, places: pa.Table, lines: pa.Array) -> Batches:
         """The records in lines, with their places."""
-        lines = self._without_firsts(np.flatnonzero(is_first(places)), lines.fill_null(b""))
+        files = places.column("file").combine_chunks()
+        firsts = np.flatnonzero(is_first(places))
+        lines = self._without_firsts(firsts, files, lines.fill_null(b""))
         if self._task.is_zeek:
             whole = self._task.cleaned(_joined(lines.cast(pa.binary())))
             lines = pa.array(whole.removesuffix(b"\n").split(b"\n"), pa.binary())
         is_blank = np.asarray(pc.equal(_trimmed_lengths(lines), 0))
-        files = places.column("file").combine_chunks()
         codes = np.asarray(files.indices)
         starts = places.column("start").to_numpy()
         changes = np.flatnonzero((codes[1:] != codes[:-1]) | (starts[1:] != starts[:-1])) + 1
         for begin, end in pairwise([0, *changes.tolist(), len(lines)]):
             rows = begin + np.flatnonzero(~is_blank[begin:end])
-            block = plain_path(files.dictionary[int(codes[begin])].as_py()), int(starts[begin])
-            yield from self._read_block(block, places, lines, rows)
+            file = plain_path(files.dictionary[int(codes[begin])].as_py())
+            yield from self._read_block((file, int(starts[begin])), places, lines, rows)
 
     def read_block(self, file: str, start: int, places: pa.Table, block: bytes) -> Batches:
         """The records of whole lines of one block of a file, none of which is its first.
@@ -170,7 +180,7 @@ class LinesReader:
         if not self._task.is_zeek and not _may_be_blank(block):
             key, count = (plain_path(file), start), len(places)
             seen = self._seen.get(key, 0)
-            chunk = self._chunk(name_of(file), block, self._numbers(key, count))
+            chunk = self._chunk(key[0], block, self._numbers(key, count))
             if chunk is not None and chunk.doubtful.any() and self._has_open_quotes(block):
                 chunk = None
             if chunk is not None:
@@ -191,7 +201,7 @@ class LinesReader:
         begins = np.concatenate([[0], np.flatnonzero(data[:-1] == _LINE_FEED) + 1])
         return bool((np.add.reduceat(data == _QUOTE, begins, dtype=np.int64) % 2).any())
 
-    def _without_firsts(self, firsts: Rows, lines: pa.Array) -> pa.Array:
+    def _without_firsts(self, firsts: Rows, files: pa.DictionaryArray, lines: pa.Array) -> pa.Array:
         """The lines; the first of a file without its byte order mark, or checked as a header."""
         if not len(firsts):
             return lines
@@ -200,7 +210,8 @@ class LinesReader:
             if self._task.format == LINES or not self._task.has_header:
                 texts[number] = texts[number].removeprefix(BYTE_ORDER_MARK)
             else:
-                check_header(texts[number], self._task.header, self._task.delimiter)
+                delimiter, header = self._task.cells_of(files[number].as_py())
+                check_header(texts[number], header, delimiter)
                 texts[number] = b""
         return pa.array(texts, pa.binary())
 
@@ -220,19 +231,19 @@ class LinesReader:
                 rows, numbers = rows[~is_open], numbers[~is_open]
                 texts = texts.filter(pa.array(~is_open))
         if len(rows):
-            name = name_of(block[0])
-            chunk = self._chunk(name, _joined(texts), numbers)
+            file, _ = block
+            chunk = self._chunk(file, _joined(texts), numbers)
             if chunk is not None:
                 yield from self._events(places, rows, chunk)
             else:
-                yield from self._read_singly(name, places, rows, texts, numbers)
+                yield from self._read_singly(file, places, rows, texts, numbers)
 
     def _read_singly(
-        self, name: str, places: pa.Table, rows: Rows, texts: pa.Array, numbers: Rows
+        self, file: str, places: pa.Table, rows: Rows, texts: pa.Array, numbers: Rows
     ) -> Batches:
         """Lines among which is one that is no record."""
         for at in range(len(rows)):
-            chunk = self._chunk(name, _joined(texts.slice(at, 1)), numbers[at : at + 1])
+            chunk = self._chunk(file, _joined(texts.slice(at, 1)), numbers[at : at + 1])
             if chunk is not None:
                 yield from self._events(places, rows[at : at + 1], chunk)
 
@@ -243,11 +254,11 @@ class LinesReader:
         self._seen[block] = self._seen.get(block, 0) + count
         return np.arange(first, first + count)
 
-    def _chunk(self, name: str, block: bytes, numbers: Rows) -> Chunk | None:
+    def _chunk(self, file: str, block: bytes, numbers: Rows) -> Chunk | None:
         """A chunk with a row for each line; None if one of them makes none."""
-        reader = self._chunks.get(name)
+        reader = self._chunks.get(file)
         if reader is None:
-            reader = self._chunks[name] = self._reader(name)
+            reader = self._chunks[file] = self._reader(file)
         if isinstance(reader, LineChunks):
             found = reader.chunk(block, numbers)
         else:
@@ -257,19 +268,23 @@ class LinesReader:
                 return None
         return found if len(found) == len(numbers) else None
 
-    def _reader(self, name: str) -> LineChunks | CellChunks:
+    def _reader(self, file: str) -> LineChunks | CellChunks:
         if self._task.format == LINES:
-            return LineChunks(self._types, name, self._mapping)
-        cells = CellChunks(self._types, name, self._task.delimiter, self._mapping)
-        cells.use_header(list(self._task.header))
+            return LineChunks(self._types, name_of(file), self._mapping)
+        delimiter, header = self._task.cells_of(file)
+        cells = CellChunks(self._types, name_of(file), delimiter, self._mapping)
+        cells.use_header(list(header))
         return cells
 
     # --- rows -------------------------------------------------------------------------------------
 
     def _events(self, places: pa.Table, rows: Rows, chunk: Chunk) -> Batches:
         if not self._task.fields:
-            records = [self._numbered(each) for each in chunk.singly(np.arange(len(chunk)))]
-            yield from record_batches(places.take(pa.array(rows)), records)
+            every = np.arange(len(chunk))
+            records = [self._numbered(each) for each in chunk.singly(every)]
+            lines = chunk.original(every) if self._task.keeps_raw else []
+            raws = [bytes_of(each.raw) for each in lines]
+            yield from record_batches(places.take(pa.array(rows)), records, raws)
             return
         if chunk.is_clashing:
             yield from self._marked(places, rows, NEEDS_EVENT)
@@ -364,7 +379,7 @@ class LinesReader:
             return
         columns = {name: taken.column(name).cast(type_) for name, type_ in LINE_FIELDS[:4]}
         raws = [each.raw if isinstance(each, Rejected) else b"" for each in records]
-        columns["raw"] = pa.array([_bytes(raw) for raw in raws], pa.binary())
+        columns["raw"] = pa.array([bytes_of(raw) for raw in raws], pa.binary())
         columns["problems"] = pa.array(
             [list(each.problems) if isinstance(each, Rejected) else [] for each in records], _TEXTS
         )
@@ -407,7 +422,3 @@ _UNKNOWN_SIGN = str(_UNKNOWN)[:8]
 
 def _is_unknown(identity: str) -> bool:
     return identity.startswith(_UNKNOWN_SIGN) and len(identity) == len(str(_UNKNOWN))
-
-
-def _bytes(raw: bytes | str) -> bytes:
-    return raw if isinstance(raw, bytes) else raw.encode()

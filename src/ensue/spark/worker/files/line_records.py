@@ -15,13 +15,12 @@ import pyarrow as pa
 
 from ensue.engine.timing.jumps import far_problem
 from ensue.errors import UsageError
-from ensue.events.cloudevents import encode
 from ensue.events.event import Event, Rejected
 from ensue.events.records.text_record import CsvRecords
 from ensue.events.sources.contents import guess_delimiter
 from ensue.events.types import TypeSystem
 from ensue.library import Library
-from ensue.spark.worker.event_rows import BEGIN, REACH, read_event, write_event
+from ensue.spark.worker.event_rows import BEGIN, REACH, write_event
 from ensue.spark.worker.files.line_places import (
     LINE_DDL,
     LINE_FIELDS,
@@ -56,18 +55,21 @@ def check_header(line: bytes, names: Sequence[str], delimiter: str) -> None:
         if header_names(line, other, "one of the files") == tuple(names):
             raise UsageError(
                 f"one of the files separates its cells by {other!r}, and the first one by"
-                f" {delimiter!r}: Spark reads files of one delimiter at a time, so run them apart,"
-                " or choose the engine `batch`"
+                f" {delimiter!r}: of files on other machines, or very many, Spark reads those of"
+                " one delimiter at a time, so run them apart"
             )
         found = ", ".join(f"`{name}`" for name in given)
         raise UsageError(
             f"one of the files names the columns {found}, and the first one"
-            f" {', '.join(f'`{name}`' for name in names)}: run files of different columns apart"
+            f" {', '.join(f'`{name}`' for name in names)}: of files on other machines, or very"
+            " many, Spark reads those of the same columns at a time, so run them apart"
         )
 
 
-def record_batches(places: pa.Table, records: Sequence[Record]) -> list[pa.RecordBatch]:
-    """Records with their places, without blank lines."""
+def record_batches(
+    places: pa.Table, records: Sequence[Record], raws: Sequence[bytes] | None = None
+) -> list[pa.RecordBatch]:
+    """Records with their places, without blank lines; events as well with `raws`, if given."""
     kept = [number for number, record in enumerate(records) if record is not None]
     held = [records[number] for number in kept]
     events = [each if isinstance(each, Event) else None for each in held]
@@ -75,7 +77,13 @@ def record_batches(places: pa.Table, records: Sequence[Record]) -> list[pa.Recor
     taken = places.take(pa.array(kept, pa.int64()))
     columns = {name: taken.column(name) for name in taken.schema.names}
     columns |= {
-        "raw": pa.array([None if each is None else _bytes(each.raw) for each in rejected]),
+        "raw": pa.array(
+            [
+                (raws[at] if raws else None) if each is None else bytes_of(each.raw)
+                for at, each in zip(kept, rejected, strict=True)
+            ],
+            pa.binary(),
+        ),
         "problems": pa.array([None if each is None else list(each.problems) for each in rejected]),
         "type": pa.array([None if each is None else each.type for each in events], pa.string()),
         "time": pa.array([None if each is None else each.time for each in events], pa.int64()),
@@ -88,7 +96,7 @@ def record_batches(places: pa.Table, records: Sequence[Record]) -> list[pa.Recor
     return batches
 
 
-def _bytes(raw: bytes | str) -> bytes:
+def bytes_of(raw: bytes | str) -> bytes:
     return raw if isinstance(raw, bytes) else raw.encode()
 
 
@@ -98,10 +106,9 @@ def types_of(library: bytes) -> TypeSystem:
     return Library.from_tables(library).checked.types
 
 
-def refuse_ahead(given: tuple[bytes, float], batches: Batches) -> Batches:
+def refuse_ahead(given: tuple[float], batches: Batches) -> Batches:
     """Records; those whose times lie out of the reach of the clock are rejected."""
-    library, allowed = given
-    types = types_of(library)
+    (allowed,) = given
     for batch in batches:
         kept = batch.select(_SCHEMA.names)
         reach = (batch.column(REACH)[0].as_py() if batch.num_rows else None) or 0
@@ -114,8 +121,6 @@ def refuse_ahead(given: tuple[bytes, float], batches: Batches) -> Batches:
             continue
         rows = kept.to_pylist()
         for number in far.tolist():
-            row = rows[number]
-            event = read_event(row["payload"], types)
-            row |= {"raw": encode(event), "payload": None, "time": None, "type": None}
-            row["problems"] = [far_problem(event.time, begin, reach, allowed)]
+            problem = far_problem(int(times[number]), begin, reach, allowed)
+            rows[number] |= {"payload": None, "time": None, "type": None, "problems": [problem]}
         yield pa.RecordBatch.from_pylist(rows, schema=_SCHEMA)

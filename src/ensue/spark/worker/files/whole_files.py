@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -26,7 +26,13 @@ from ensue.spark.worker.files.line_records import Batches, check_header, record_
 PLACED_DDL = f"`{ARRIVAL}` bigint, rank bigint, value binary"
 RECORDS_AT_ONCE = 5000
 
-Numbered = tuple[int, Event | Rejected]
+
+class _Numbered(NamedTuple):
+    """A record with the number of its first line, and its bytes."""
+
+    number: int
+    record: Event | Rejected
+    raw: bytes
 
 
 def place_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
@@ -56,12 +62,14 @@ def read_whole_files(given: tuple[Any, ...], batches: Batches) -> Batches:
         records = _records(task, types, file, (line for _, line in of_file), done)
         at = 0
         while part := list(islice(records, RECORDS_AT_ONCE)):
-            yield from record_batches(_places(file, rank, at, part), [each for _, each in part])
+            raws = [each.raw for each in part] if task.keeps_raw else None
+            records_here = [each.record for each in part]
+            yield from record_batches(_places(file, rank, at, part), records_here, raws)
             at += len(part)
         done += at
 
 
-def _places(file: str, rank: int, at: int, part: list[Numbered]) -> pa.Table:
+def _places(file: str, rank: int, at: int, part: list[_Numbered]) -> pa.Table:
     """Places of records that come after so many others of their file."""
     first = rank * PLACES_A_FILE + at
     return pa.table(
@@ -69,27 +77,30 @@ def _places(file: str, rank: int, at: int, part: list[Numbered]) -> pa.Table:
             ARRIVAL: pa.array(range(first, first + len(part)), pa.int64()),
             "file": pa.array([file] * len(part), pa.string()),
             "start": pa.array([0] * len(part), pa.int64()),
-            "line": pa.array([number - 1 for number, _ in part], pa.int64()),
+            "line": pa.array([each.number - 1 for each in part], pa.int64()),
         }
     )
 
 
 def _records(
     task: LinesTask, types: TypeSystem, file: str, lines: Iterable[bytes], before: int
-) -> Iterator[Numbered]:
+) -> Iterator[_Numbered]:
     """Records with the numbers of their lines."""
-    records = CsvRecords(_ended(task, lines), task.delimiter)
+    delimiter, header = task.cells_of(file)
+    records = CsvRecords(_ended(task, file, lines), delimiter)
     if task.has_header:
         # The first line has been checked, and is read so that lines are numbered from it.
         records.header(name_of(file))
-    reader = CellReader(task.header, types, name_of(file), task.mapping())
+    reader = CellReader(header, types, name_of(file), task.mapping())
     row = before
+    found: Event | Rejected
     while True:
         row += 1
         try:
             cells = records.next()
         except EventError as error:
-            yield records.number, Rejected(records.number, records.raw, error.problems)
+            found = Rejected(records.number, records.raw, error.problems)
+            yield _Numbered(records.number, found, records.raw)
             continue
         if cells is None:
             return
@@ -98,15 +109,16 @@ def _records(
             found = reader.read(records.number, -row, cells, records.raw)
             if isinstance(found, Event) and found.id == str(-row):
                 found = Rejected(0, b"", (NEEDS_NUMBER,))
-        yield records.number, found
+        yield _Numbered(records.number, found, records.raw)
 
 
-def _ended(task: LinesTask, lines: Iterable[bytes]) -> Iterator[bytes]:
+def _ended(task: LinesTask, file: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     """Lines with their ends; the first without its byte order mark, and checked."""
+    delimiter, header = task.cells_of(file)
     for number, line in enumerate(lines):
         if number == 0:
             line = line.removeprefix(BYTE_ORDER_MARK)
             if task.has_header:
-                check_header(line, task.header, task.delimiter)
+                check_header(line, header, delimiter)
         line += b"\n"
         yield task.cleaned(line) if task.is_zeek else line
