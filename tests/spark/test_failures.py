@@ -45,23 +45,23 @@ def test_the_numbers_of_a_task_are_left_out() -> None:
 
 def test_of_stages_that_failed_together_the_first_one_says_why() -> None:
     task = (
-        "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage {0}.0"
-        " failed 1 times, most recent failure: Lost task 0.0 in stage {0}.0 (TID {0}) (host"
-        ' executor driver): java.io.IOException: Cannot run program "/nowhere/python": error=2, No'
-        " such file or directory\n"
+        "SparkException: Job aborted due to stage failure: Task 0 in stage {0}.0 failed 1 times,"
+        " most recent failure: Lost task 0.0 in stage {0}.0 (TID {0}) (host executor driver):"
+        ' java.io.IOException: Cannot run program "/nowhere/python": error=2, No such file\n'
         "\tat org.apache.spark.Some.thing(Some.scala:1)\n"
-        "Caused by: java.io.IOException: error=2, No such file or directory\n"
+        "Caused by: java.io.IOException: error=2, No such file\n"
         "\t... 9 more\n"
     )
     text = (
         "An error occurred while calling o5.collect.\n"
-        ": org.apache.spark.SparkException: Multiple failures in stage materialization.\n"
-        "\tat org.apache.spark.Some.thing(Some.scala:1)\n"
-        f"\tSuppressed: {task.format(7)}"
-        f"Caused by: {task.format(8)}"
+        ": org.apache.spark.SparkException: [STAGE_MATERIALIZATION_MULTIPLE_FAILURES] Multiple"
+        " failures (2) in stage materialization: \n"
+        f"  1. {task.format(7)}"
+        f"  2. {task.format(8)}"
+        f"\tSuppressed: org.apache.spark.{task.format(8)}"
+        f"Caused by: org.apache.spark.{task.format(7)}"
     )
-    told = reason_of(text)
-    assert told == 'Cannot run program "/nowhere/python": error=2, No such file or directory'
+    assert reason_of(text) == 'Cannot run program "/nowhere/python": error=2, No such file'
 
 
 def test_the_last_line_of_a_worker_says_most() -> None:

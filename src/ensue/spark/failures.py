@@ -76,9 +76,9 @@ _CLASS = re.compile(r"^(?:[a-z][\w$]*\.)*[A-Z][\w$.]*(?:Error|Exception|Interrup
 _TASK = re.compile(r"^Job aborted due to stage failure: .*? \(TID \d+\) \([^)]*\): ")
 _CONDITION = re.compile(r"^\[[A-Z][\w.]*\] ")
 _STATE = re.compile(r"\s*SQLSTATE: \w+.*$")
-_CAUSES = ("Caused by: ", "Suppressed: ")
-"""How Java introduces the cause of an exception, and the failures beside it."""
+_CAUSE = "Caused by: "
 _SEVERAL = "Multiple failures"
+_FIRST_OF_SEVERAL = "1. "
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -103,10 +103,15 @@ def reason_of(failure: Exception | str) -> str:
     if not lines:
         return "no reason was given"
     first = _without_codes(lines[0])
-    causes = [_without_codes(line.partition(": ")[2]) for line in lines if line.startswith(_CAUSES)]
-    if first.startswith(_SEVERAL) and causes:
+    causes = [
+        _without_codes(line.removeprefix(_CAUSE)) for line in lines if line.startswith(_CAUSE)
+    ]
+    if first.startswith(_SEVERAL):
         # Stages that were under way together have failed: any of them says why.
-        first = causes[0]
+        each = (line for line in lines if line.startswith((_FIRST_OF_SEVERAL, _CAUSE)))
+        first = _without_codes(
+            next(each, first).removeprefix(_FIRST_OF_SEVERAL).removeprefix(_CAUSE)
+        )
     if causes and causes[-1] and causes[-1] not in first:
         return f"{first.rstrip('.')} ({causes[-1].rstrip('.')})"
     return first.rstrip(".")

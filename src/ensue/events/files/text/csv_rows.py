@@ -27,6 +27,7 @@ from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
 from ensue.events.files.text.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
+from ensue.events.files.text.context import fill_context
 from ensue.events.files.text.places import ValuePlaces
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
 from ensue.events.kernels.scanned import Records, ScannedValues
@@ -244,7 +245,7 @@ class CellChunks:
             doubtful |= found.pop(DATA_COLUMN).present
         for name in [each for each in found if each in CONTEXT_COLUMNS]:
             columns[name] = found.pop(name).texts().column
-        _fill_context(columns, source.row_numbers, self._name)
+        fill_context(columns, source.row_numbers, self._name)
         doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         is_known = codes >= 0
@@ -285,19 +286,6 @@ class CellChunks:
             header=self._header,
             held_bytes=len(source.block) + rows.nbytes,
         )
-
-
-def _fill_context(columns: dict[str, pa.Array], numbers: Rows, source: str) -> None:
-    """Fill in ids and sources of rows without one."""
-    given = columns.get("id")
-    if given is None or given.null_count:
-        own = pa.array(numbers).cast(pa.string())
-        columns["id"] = own if given is None else pc.coalesce(given, own)
-    given = columns.get("source")
-    if given is None:
-        columns["source"] = pa.repeat(pa.scalar(source), len(numbers))
-    elif given.null_count:
-        columns["source"] = pc.fill_null(given, source)
 
 
 def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:

@@ -30,6 +30,7 @@ from ensue.events.files.text.blocks import (
     records_at_once,
     whole_lines,
 )
+from ensue.events.files.text.context import fill_context
 from ensue.events.files.text.name_tree import NameTree
 from ensue.events.files.text.places import ValuePlaces
 from ensue.events.kernels import json_lines
@@ -246,10 +247,7 @@ class LineChunks:
             found = places.texts()
             doubtful |= found.unread
             if needed:
-                doubtful |= kinds != json_lines.TEXT
-                if (kinds == json_lines.ESCAPED).any():
-                    doubtful &= kinds != json_lines.ESCAPED
-                    doubtful |= scanned.flagged | found.unread
+                doubtful |= (kinds != json_lines.TEXT) & (kinds != json_lines.ESCAPED)
                 doubtful |= places.begins == places.ends
             if name == "specversion":
                 doubtful |= places.present & ~_equals(found.column, VERSION)
@@ -284,10 +282,7 @@ class LineChunks:
                 columns[name] = found.column
         if self._mapping.type is not None:
             columns["type"] = pa.repeat(pa.scalar(self._mapping.type), scanned.count)
-        if "id" not in columns:
-            columns["id"] = pa.array(row_numbers).cast(pa.string())
-        if "source" not in columns:
-            columns["source"] = pa.repeat(pa.scalar(self._name), scanned.count)
+        fill_context(columns, row_numbers, self._name)
         data, kinds = scanned.places(self._data)
         doubtful |= data.present & (kinds == json_lines.OBJECT)
         return columns
