@@ -50,6 +50,8 @@ RULES = {"columns": IN_COLUMNS, "events": LIBRARY, "timed": TIMED}
 NAMES = {"time": "at", "type": "kind", "level": "value"}
 """What other columns may be called."""
 FAR = ["9999-12-31T23:59:59Z", "1971-01-01T00:00:00Z"]
+INSTANTS = (("us", "UTC"), ("ms", "UTC"), ("ns", "UTC"), ("us", None), ("ns", None))
+"""Units and zones of times in Parquet."""
 MOST_FAILURES = 3
 TOLD_BY_SOME = (
     "reading ",
@@ -91,7 +93,7 @@ def wrong_value(draw: random.Random, name: str) -> Any:
 
 def rows_of(draw: random.Random, count: int, with_breaks: bool) -> list[Row]:
     """Flat rows, of which every tenth has a value that may be wrong."""
-    rows = []
+    rows: list[Row] = []
     for each in readings(count, draw.randrange(1 << 30)):
         row = {name: value for name, value in each.items() if name != "data"} | each["data"]
         if not with_breaks:
@@ -138,22 +140,23 @@ def _mutated(draw: random.Random, content: bytes, first: int) -> bytes:
     return b"\n".join(lines)
 
 
-def as_parquet(draw: random.Random, rows: Sequence[Row], path: Path) -> None:
-    texts = draw.random() < 0.4
+def as_parquet(
+    draw: random.Random, rows: Sequence[Row], path: Path, times: pa.DataType | None
+) -> None:
+    """Files of a round have times of one kind, and numbers of more or fewer bits."""
     columns: dict[str, pa.Array] = {}
     for name in rows[0]:
         values = [row[name] for row in rows]
-        if name in ("time", "at") and not texts:
-            unit, zone = draw.choice([("us", "UTC"), ("ms", "UTC"), ("ns", "UTC"), ("us", None)])
-            columns[name] = pa.array([_instant(each) for each in values], pa.timestamp(unit, zone))
+        if name in ("time", "at") and times is not None:
+            columns[name] = pa.array([_instant(each) for each in values], times)
         elif name == "site":
-            columns[name] = pa.array(values, draw.choice([pa.int32(), pa.int64(), pa.float64()]))
+            columns[name] = pa.array(values, draw.choice([pa.int32(), pa.int64()]))
         elif name in ("level", "value"):
             columns[name] = pa.array(values, draw.choice([pa.float64(), pa.float32()]))
         else:
             column = pa.array(values, pa.string())
             columns[name] = column.dictionary_encode() if draw.random() < 0.3 else column
-    if draw.random() < 0.3:
+    if times is None:
         columns["note"] = pa.array([{"a": n, "b": [str(n)]} for n in range(len(rows))])
     pq.write_table(pa.table(columns), path, row_group_size=draw.choice([7, 50, 1000]))
 
@@ -207,6 +210,7 @@ def drawn(seed: int, folder: Path) -> Round:
     is_mutated = draw.random() < 0.6
     is_shuffled = draw.random() < 0.5
     way = draw.choice(["", "", "", "gzip", "zstd"])
+    times = draw.choice([None, *(pa.timestamp(*each) for each in INSTANTS)])
     for number in range(draw.choice([1, 1, 2, 3])):
         rows = rows_of(draw, draw.choice([5, 60, 400]), with_breaks)
         if kind == "timed":
@@ -220,7 +224,7 @@ def drawn(seed: int, folder: Path) -> Round:
         rows = [{renames.get(name, name): value for name, value in row.items()} for row in rows]
         path = folder / "in" / f"{draw.choice('zyx')}{number} +\u00fc.{format_}"
         if format_ == "parquet":
-            as_parquet(draw, rows, path)
+            as_parquet(draw, rows, path, times)
         elif format_ == "csv":
             packed(draw, path, as_csv(draw, rows, is_mutated), way)
         else:
@@ -241,6 +245,10 @@ def answer_of(drawn_round: Round, engine: str) -> Answer:
         for line in answer.stderr.splitlines()
         if not any(each in line for each in TOLD_BY_SOME)
     ]
+    if answer.exit_code == 2:
+        # How far a run comes before it is refused is not the same everywhere.
+        told = [line for line in told if line.startswith("ensue: ")]
+        return Answer(2, "", [], told)
     kept = letters.read_bytes().decode(errors="backslashreplace") if letters.exists() else ""
     made = out.read_text() if out.exists() else ""
     return Answer(answer.exit_code, made, sorted(kept.splitlines()), sorted(told))
@@ -297,7 +305,7 @@ def main() -> int:
     options.add_argument("--engines", nargs="+", default=["reference", "batch", "spark"])
     given = options.parse_args()
     # Otherwise Spark names the first twenty refused records only.
-    spark_run.MOST_NAMED = 1_000_000
+    vars(spark_run)["MOST_NAMED"] = 1_000_000
     return 1 if hunt(given.start, given.seconds, given.engines, print) else 0
 
 

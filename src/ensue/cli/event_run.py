@@ -8,7 +8,8 @@ lateness, it is read as a stream.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
@@ -204,8 +205,7 @@ class RunReport:
                 "yellow",
             )
         if self.explained is not None:
-            names = self.library.correlations.names if self.only is None else [self.only]
-            tell_what_is_missing(self.explained, names)
+            tell_what_is_missing(self.explained, self._names)
         self._give_hints()
         parts = [f"{counted(self.counts.events, 'event')} read"]
         parts += [self.refused.summary()] if self.refused.count else []
@@ -214,18 +214,24 @@ class RunReport:
             parts.append(f"the clock restarted {counted(self.counts.begun_anew, 'time')}")
         parts += [
             f"{self.counts.without_key[name]:,} without a key for `{name}`"
-            for name in self.library.correlations.names
+            for name in self._names
             if self.counts.without_key[name]
         ]
         place = f" in `{out}`" if out else ""
         say(f"{', '.join(parts)}; {counted(self.outputs.written, 'output')}{place}", "dim")
 
+    @property
+    def _names(self) -> Sequence[str]:
+        """The correlations whose outputs are asked for."""
+        return self.library.correlations.names if self.only is None else [self.only]
+
     def _give_hints(self) -> None:
         checked = self.library.checked
+        without_key = Counter({name: self.counts.without_key[name] for name in self._names})
         found = self.refused.hints(self.counts.events)
         about_types = hints.about_types(self.seen.types, checked, bool(self.outputs.written))
         found += [] if about_types is None else [about_types]
-        found += hints.about_keys(self.counts.without_key, self.seen.examples, checked)
+        found += hints.about_keys(without_key, self.seen.examples, checked)
         if self.due is not None and not self.outputs.written:
             found.append(
                 "the clock stopped at the last event, before the next timer:"

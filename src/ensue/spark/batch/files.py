@@ -11,18 +11,19 @@ the order of their files (`FileReading.order`), and there of their places. Openi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 from pyspark.sql import SparkSession
 
-from ensue.engine.timing.jumps import UNBOUNDED, JumpLike
+from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, check_advance, max_jump
 from ensue.events.times import datetime_of
 from ensue.library import Library
 from ensue.spark.batch.events import EncodedEventJob
 from ensue.spark.batch.file_outputs import FileOutputs, OutputForm, PackedOutputs, RowOutputs
-from ensue.spark.batch.inputs import PLAIN, FileReading, Input, paths_of
+from ensue.spark.batch.inputs import PLAIN, FileReading, Input
 from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.batch.opening import open_files
 from ensue.spark.batch.packed_files import PackedRun, can_be_packed
@@ -98,12 +99,21 @@ class FileRun:
         if rejected is None:
             assert given.rows is not None
             plain = Job.of(given.rows, self._library, columns, self._options)
-            files = paths_of(given.rows, self._reading)
-            rejected = RejectedRecords.of_job(_without_added(plain), files, given.columns)
+            files = self._reading.in_order(given.rows.inputFiles())
+            plain, mapping = _without_added(plain), self._reading.mapping
+            rejected = RejectedRecords.of_job(plain, files, given.columns, mapping)
         else:
             # What lies too far ahead was rejected when lines were read.
             job = replace(job, max_jump=UNBOUNDED)
+        self._check_until(job)
         return RowOutputs(job, rejected, given, form)
+
+    def _check_until(self, job: Job) -> None:
+        """Raises `UsageError` if the clock is told to go on further than it may jump."""
+        allowed = max_jump(self._library.checked, self._options.max_jump, bounded=True)
+        if job.until is not None and allowed != UNBOUNDED:
+            latest = replace(job, until=None).latest_time()
+            check_advance(job.until, -math.inf if latest is None else latest, allowed)
 
 
 def _without_added(job: Job) -> Job:

@@ -21,6 +21,7 @@ from pyspark.sql import functions as sf
 from ensue.engine.inputs import time_microseconds
 from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
+from ensue.events.mapping import Mapping as UserMapping
 from ensue.library import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import JobPlan, RuleGroup, plan_of
@@ -47,6 +48,7 @@ from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
 from ensue.spark.worker.packs.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.row_scans import (
+    FileRowsTask,
     find_reach,
     latest_time,
     rejected_in_files,
@@ -187,8 +189,8 @@ class Job:
         read = rows.select(self.layout.row(), *reach)
         return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
 
-    def rejected_in_files(self, columns: Mapping[str, str]) -> DataFrame:
-        """The rows that are no events, with arrivals, and as they are in files.
+    def rejected_in_files(self, columns: Mapping[str, str], mapping: UserMapping) -> DataFrame:
+        """The rows that are no events, with arrivals, as they are in files of a mapping.
 
         `columns` says for each column of the files which column of the events has its values.
         """
@@ -203,7 +205,9 @@ class Job:
         in_file = sf.struct(*kept).alias(IN_FILE)
         read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL), in_file, *reach)
         ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
-        return read.mapInArrow(for_workers(rejected_in_files, task), ddl)
+        origins = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
+        rows_task = FileRowsTask(tuple(task), origins, mapping.type, mapping.timezone)
+        return read.mapInArrow(for_workers(rejected_in_files, rows_task), ddl)
 
     def _doubtful(self) -> tuple[DataFrame, list[Column]]:
         """The rows that may be no events, and columns of the times between which the clock goes."""

@@ -15,9 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column
+from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from ensue.spark.sql.instants import instant_of_local, instant_of_number
+from ensue.errors import UsageError
+from ensue.spark.sql.instants import instant_of_number
 
 SIGN = "TIMESTAMP(NANOS"
 """In what Spark says of such a file."""
@@ -56,16 +58,60 @@ def empty_columns(files: Sequence[str], read: st.StructType) -> list[str]:
 
 
 def types_elsewhere(files: Sequence[str]) -> dict[str, str]:
-    """Columns that are null by their type in some files, each with a file that has another one."""
-    lacking: set[str] = set()
-    typed: dict[str, str] = {}
+    """Columns that are null by their type in some files, or of fewer bits than in others.
+
+    Each with a file that has the other type. Raises `UsageError` for a column of different kinds,
+    which Spark would read as the kind of the first file.
+    """
+    found: dict[str, list[tuple[pa.DataType, str]]] = {}
     for file in files:
         for field in schema_here(file) or ():
-            if pa.types.is_null(field.type):
-                lacking.add(field.name)
-            else:
-                typed.setdefault(field.name, file)
-    return {name: typed[name] for name in sorted(lacking) if name in typed}
+            found.setdefault(field.name, []).append((_value_type(field.type), file))
+    elsewhere: dict[str, str] = {}
+    for name, given in found.items():
+        typed = [each for each in given if not pa.types.is_null(each[0])]
+        if len({_kind(type_) for type_, _ in typed}) > 1:
+            raise _of_different_kinds(name, typed)
+        widest = max(typed, key=lambda each: _bits(each[0]), default=None)
+        if widest is not None and any(_is_other(type_, widest[0]) for type_, _ in given):
+            elsewhere[name] = widest[1]
+    return elsewhere
+
+
+def _is_other(type_: pa.DataType, widest: pa.DataType) -> bool:
+    return pa.types.is_null(type_) or _bits(type_) < _bits(widest)
+
+
+def _value_type(type_: pa.DataType) -> pa.DataType:
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def _kind(type_: pa.DataType) -> str:
+    """What values of a type are to Spark, however many bits they have."""
+    kind = pa.types
+    if kind.is_signed_integer(type_):
+        return "integer"
+    if kind.is_float32(type_) or kind.is_float64(type_):
+        return "real"
+    if kind.is_string(type_) or kind.is_large_string(type_):
+        return "text"
+    if kind.is_timestamp(type_):
+        return f"timestamp {type_.unit == 'ns'} {type_.tz is None}"
+    # Fields of nested values may differ in their names alone.
+    return "nested" if kind.is_nested(type_) else str(type_)
+
+
+def _bits(type_: pa.DataType) -> int:
+    is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_)
+    return int(type_.bit_width) if is_number else 0
+
+
+def _of_different_kinds(name: str, given: Sequence[tuple[pa.DataType, str]]) -> UsageError:
+    kinds = {_kind(type_): f"`{type_}` in `{Path(file).name}`" for type_, file in reversed(given)}
+    return UsageError(
+        f"the column `{name}` is {' and '.join(sorted(kinds.values()))}: Spark reads Parquet files"
+        " with columns of the same kinds at a time, so run them apart, or choose the engine `batch`"
+    )
 
 
 def with_types(reader: Any, read: st.StructType, elsewhere: Mapping[str, str]) -> st.StructType:
@@ -89,7 +135,10 @@ def schema_here(file: str) -> pa.Schema | None:
         return None
 
 
-def in_microseconds(number: Column, is_local: bool, zone: str | None) -> Column:
-    """Nanoseconds since 1970 as a timestamp; local ones in a zone, or in UTC."""
+def in_microseconds(number: Column, is_local: bool) -> Column:
+    """Nanoseconds since 1970 as a timestamp, without a zone where they had none."""
     instant = instant_of_number(number, st.LongType(), "ns")
-    return instant_of_local(instant, zone) if is_local and zone is not None else instant
+    if not is_local:
+        return instant
+    epoch = sf.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    return sf.timestamp_add("MICROSECOND", sf.unix_micros(instant), epoch)

@@ -146,7 +146,9 @@ def _rank(files: Sequence[str], spelled: Sequence[str]) -> Column:
 
 
 def _rank_by_text(files: Sequence[str]) -> Column:
-    decoded = sf.coalesce(sf.try_url_decode(file_column()), file_column())
+    # Only in a query of a URL a plus stands for a space.
+    escaped = sf.replace(file_column(), sf.lit("+"), sf.lit("%2B"))
+    decoded = sf.coalesce(sf.try_url_decode(escaped), file_column())
     path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
     found = sf.array_position(sf.array(*map(sf.lit, files)), path)
     return sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
@@ -197,6 +199,6 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileRe
     counted = {each.path for each in reading.mapping.columns.values() if each.unit is not None}
     for name, is_local in nanoseconds.nanosecond_columns(files, read.schema).items():
         if name not in counted:
-            number, zone = sf.col(f"`{name}`"), reading.mapping.timezone
-            read = read.withColumn(name, nanoseconds.in_microseconds(number, is_local, zone))
+            instant = nanoseconds.in_microseconds(sf.col(f"`{name}`"), is_local)
+            read = read.withColumn(name, instant)
     return read

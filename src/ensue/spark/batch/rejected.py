@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from ensue.events.event import Rejected
+from ensue.events.mapping import Mapping as UserMapping
 from ensue.spark.batch.job import Job
 from ensue.spark.worker.dead_letters import number_lines, write_dead_letters
 from ensue.spark.worker.event_rows import ARRIVAL
@@ -64,12 +65,14 @@ class RejectedRecords:
         return cls(_selected(placed.withColumn("number", number)), format_)
 
     @classmethod
-    def of_job(cls, job: Job, files: Sequence[str], columns: Mapping[str, str]) -> Self:
+    def of_job(
+        cls, job: Job, files: Sequence[str], columns: Mapping[str, str], mapping: UserMapping
+    ) -> Self:
         """From rows of Parquet, whose arrivals are places in the files.
 
         `columns` says for each column of the files which column of the events has its values.
         """
-        found = job.rejected_in_files(columns)
+        found = job.rejected_in_files(columns, mapping)
         rows = found.withColumn("raw", sf.col("row").cast("binary"))
         rank = sf.floor(sf.col(ARRIVAL) / sf.lit(PLACES_A_FILE))
         names = sf.array(*map(sf.lit, files[:1000]))

@@ -61,8 +61,7 @@ def open_source(
     for name, is_local in told.nanoseconds.items():
         if name in counted:
             continue
-        number = sf.col(f"`{name}`")
-        instant = nanoseconds.in_microseconds(number, is_local, source.timezone)
+        instant = nanoseconds.in_microseconds(sf.col(f"`{name}`"), is_local)
         opened = opened.withColumn(name, instant)
     return opened
 

@@ -8,18 +8,20 @@ may go.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import check_advance, far_problem
-from ensue.events.arrow import row_texts
+from ensue.events.arrow import BatchReader, row_texts
 from ensue.events.event import Event, Rejected
+from ensue.events.mapping import Mapping, Origin
 from ensue.events.types import TypeSystem
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
     BEGIN,
+    DEFAULT_SOURCE,
     IN_FILE,
     REACH,
     ROW,
@@ -37,18 +39,38 @@ def rejected_rows(given: tuple[Any, ...], batches: Batches) -> Batches:
         yield rejected_batch([each for _, each in _refused(task, types, batch)])
 
 
+class FileRowsTask(NamedTuple):
+    """Rows of files for a worker, as plain data: the job, and the mapping of the user."""
+
+    group: tuple[Any, ...]
+    columns: tuple[tuple[str, str, str | None], ...]
+    type: str | None
+    timezone: str | None
+
+
 def rejected_in_files(given: tuple[Any, ...], batches: Batches) -> Batches:
-    """As `rejected_rows`, with the arrival of each row, and the row as it is in its file."""
-    task = GroupTask(*given)
+    """As `rejected_rows`, with the arrival of each row, and the row as it is in its file.
+
+    The problems are those of the row in its file, which has the names that the user knows.
+    """
+    asked = FileRowsTask(*given)
+    task = GroupTask(*asked.group)
     types = decoded_plan(task.library, task.selected).library.types
+    columns = {name: Origin(path, unit) for name, path, unit in asked.columns}
+    mapping = Mapping(columns, asked.type, asked.timezone)
     for batch in batches:
         found = list(_refused(task, types, batch))
         places = pa.array([place for place, _ in found], pa.int64())
-        texts = pa.array(_texts(task, batch.column(IN_FILE).take(places)), pa.string())
-        problems = rejected_batch([each for _, each in found]).column("problems")
-        yield pa.RecordBatch.from_arrays(
-            [texts, problems, batch.column(ARRIVAL).take(places)], ["row", "problems", ARRIVAL]
-        )
+        rows = pa.RecordBatch.from_struct_array(batch.column(IN_FILE).take(places))
+        reader = BatchReader(rows.schema, types, DEFAULT_SOURCE, "the files", mapping)
+        again = reader.read(rows, range(1, len(rows) + 1))
+        refused = [
+            each if isinstance(each, Rejected) else Rejected(0, text, known.problems)
+            for each, text, (_, known) in zip(again, reader.texts(rows), found, strict=True)
+        ]
+        told = rejected_batch(refused)
+        arrivals = batch.column(ARRIVAL).take(places)
+        yield pa.RecordBatch.from_arrays([*told.columns, arrivals], [*told.schema.names, ARRIVAL])
 
 
 def _refused(

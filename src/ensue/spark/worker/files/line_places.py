@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, unquote_plus, urlsplit
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +41,7 @@ LINE_NAMES = tuple(name for name, _ in LINE_FIELDS)
 
 def plain_path(name: str) -> str:
     """A path in one form: Spark writes it with escapes or without, and with one slash or three."""
-    return SCHEME.sub(r"\1:/", unquote_plus(name))
+    return SCHEME.sub(r"\1:/", unquote(name))
 
 
 def local_path(file: str) -> str | None:
