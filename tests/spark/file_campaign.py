@@ -72,6 +72,7 @@ class Round:
 
     folder: Path
     options: tuple[str, ...]
+    ending: str
 
 
 class Answer(NamedTuple):
@@ -229,12 +230,12 @@ def drawn(seed: int, folder: Path) -> Round:
             packed(draw, path, as_csv(draw, rows, is_mutated), way)
         else:
             packed(draw, path, as_lines(draw, rows, is_mutated, is_plain), way)
-    return Round(folder, tuple(options))
+    return Round(folder, tuple(options), draw.choice(["jsonl", "jsonl", "csv", "arrow"]))
 
 
 def answer_of(drawn_round: Round, engine: str) -> Answer:
     folder = drawn_round.folder
-    letters, out = folder / f"{engine}.bad", folder / f"{engine}.out"
+    letters, out = folder / f"{engine}.bad", folder / f"{engine}.{drawn_round.ending}"
     given = ["run", folder / "rules.cor", "-e", folder / "in", "--engine", engine]
     given += ["--dead-letter", letters, "--out", out, *drawn_round.options]
     answer = CliRunner().invoke(app, [str(each) for each in given])
@@ -250,8 +251,15 @@ def answer_of(drawn_round: Round, engine: str) -> Answer:
         told = [line for line in told if line.startswith("ensue: ")]
         return Answer(2, "", [], told)
     kept = letters.read_bytes().decode(errors="backslashreplace") if letters.exists() else ""
-    made = out.read_text() if out.exists() else ""
+    made = _shown(out) if out.exists() else ""
     return Answer(answer.exit_code, made, sorted(kept.splitlines()), sorted(told))
+
+
+def _shown(out: Path) -> str:
+    if out.suffix != ".arrow":
+        return out.read_text()
+    table = pa.ipc.open_file(out).read_all()
+    return "\n".join([str(table.schema), *map(str, table.to_pylist()), ""])
 
 
 def differences(found: Answer, expected: Answer) -> list[str]:

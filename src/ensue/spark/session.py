@@ -139,6 +139,13 @@ def _java_output_hidden() -> Iterator[None]:
             output.seek(0)
             text = output.read().decode(errors="replace").strip()
             raise JobError(f"Spark cannot be started: {reason_of(failure)}\n{text}") from None
+        except ConnectionError:
+            # Java ends itself where it finds no place for its files.
+            raise JobError(
+                f"Spark cannot be started: its Java ended at once. `{LOG}=WARN` shows what it says;"
+                " mostly it cannot write to the folder for its files, which is that of"
+                " `SPARK_LOCAL_DIRS`, or else of Java's temporary files"
+            ) from None
         finally:
             os.dup2(standard_output, 1)
             os.dup2(standard_error, 2)

@@ -153,6 +153,49 @@ def test_spark_sends_on_what_is_inside_structs(spark: SparkSession, tmp_path: Pa
     assert len(found.stdout.splitlines()) == 9
 
 
+def test_numbers_of_more_bits_in_some_files(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rules.cor").write_text(RULES)
+    (tmp_path / "in + here").mkdir()
+    wide, narrow = table(code=pa.int64()), table(code=pa.int16(), amount=pa.float32())
+    pq.write_table(narrow.slice(0, 20), tmp_path / "in + here" / "a.parquet")
+    pq.write_table(wide.slice(20), tmp_path / "in + here" / "b.parquet")
+
+    wanted, found = (run(tmp_path, tmp_path / "in + here", each) for each in ("step", "spark"))
+
+    assert found.stdout == wanted.stdout, found.stderr
+    assert len(found.stdout.splitlines()) == 6
+
+
+def test_times_of_spark_beside_others(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rules.cor").write_text(RULES)
+    (tmp_path / "in").mkdir()
+    rows = table()
+    old = tmp_path / "in" / "a.parquet"
+    pq.write_table(rows.slice(0, 20), old, use_deprecated_int96_timestamps=True)
+    pq.write_table(rows.slice(20), tmp_path / "in" / "b.parquet")
+
+    wanted, found = (run(tmp_path, tmp_path / "in", each) for each in ("step", "spark"))
+
+    assert found.stdout == wanted.stdout, found.stderr
+    assert len(found.stdout.splitlines()) == 6
+
+
+def test_columns_of_different_kinds_are_told(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "rules.cor").write_text(RULES)
+    (tmp_path / "in").mkdir()
+    rows = table()
+    place = rows.schema.get_field_index("time")
+    local = rows.set_column(place, "time", rows.column("time").cast(pa.timestamp("us")))
+    pq.write_table(rows, tmp_path / "in" / "a.parquet")
+    pq.write_table(local, tmp_path / "in" / "b.parquet")
+
+    answer = run(tmp_path, tmp_path / "in", "spark")
+
+    assert answer.exit_code == 2
+    assert "the column `time` is `timestamp[us" in answer.stderr
+    assert "in `b.parquet`: Spark reads Parquet files with columns of the same" in answer.stderr
+
+
 def test_uuids_that_spark_does_not_read_are_told(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rules.cor").write_text(RULES)
 

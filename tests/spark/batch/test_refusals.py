@@ -67,6 +67,26 @@ def refusals(tmp_path: Path, engine: str, *options: str) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_a_clock_that_is_told_to_go_too_far_is_a_wrong_call(
+    spark: SparkSession, tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "r.cor").write_text(RULES)
+    (tmp_path / "in").mkdir()
+    write(ending, tmp_path / "in" / f"0.{ending}", table(0))
+    given = ["run", tmp_path / "r.cor", "-e", tmp_path / "in", *MAPPING, "--max-jump", "2 h"]
+    given += ["--until", "2024-05-06T12:00:00Z"]
+
+    here, there = (
+        CliRunner().invoke(app, [str(each) for each in (*given, "--engine", engine)])
+        for engine in ("step", "spark")
+    )
+
+    assert (here.exit_code, there.exit_code) == (2, 2)
+    assert here.stderr.splitlines()[-1] == there.stderr.splitlines()[-1]
+    assert "the clock is told to go on from" in here.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_refused_records_are_told_and_kept_as_in_one_process(
     spark: SparkSession, tmp_path: Path, ending: str
 ) -> None:

@@ -66,7 +66,10 @@ def types_elsewhere(files: Sequence[str]) -> dict[str, str]:
     found: dict[str, list[tuple[pa.DataType, str]]] = {}
     for file in files:
         for field in schema_here(file) or ():
-            found.setdefault(field.name, []).append((_value_type(field.type), file))
+            type_ = _value_type(field.type)
+            if type_ == pa.timestamp("ns") and _is_int96(file, field.name):
+                type_ = pa.timestamp("us", "UTC")
+            found.setdefault(field.name, []).append((type_, file))
     elsewhere: dict[str, str] = {}
     for name, given in found.items():
         typed = [each for each in given if not pa.types.is_null(each[0])]
@@ -76,6 +79,15 @@ def types_elsewhere(files: Sequence[str]) -> dict[str, str]:
         if widest is not None and any(_is_other(type_, widest[0]) for type_, _ in given):
             elsewhere[name] = widest[1]
     return elsewhere
+
+
+def _is_int96(file: str, name: str) -> bool:
+    """Whether times are in the old form, which Spark writes, and reads as instants."""
+    columns = pq.read_metadata(_path(file)).schema
+    return any(
+        columns.column(place).path == name and columns.column(place).physical_type == "INT96"
+        for place in range(len(columns))
+    )
 
 
 def _is_other(type_: pa.DataType, widest: pa.DataType) -> bool:
@@ -128,11 +140,15 @@ def schema_here(file: str) -> pa.Schema | None:
 
     Whether such a file is passed over or named in an error is for its reader to say.
     """
-    path = Path(file.removeprefix("file:"))
+    path = _path(file)
     try:
         return pq.read_schema(path) if path.is_file() else None
     except (pa.ArrowInvalid, OSError):
         return None
+
+
+def _path(file: str) -> Path:
+    return Path(file.removeprefix("file:"))
 
 
 def in_microseconds(number: Column, is_local: bool) -> Column:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,6 +18,7 @@ from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
 from ensue.events.columns import DATA_COLUMN, is_attribute_column
+from ensue.events.records.parquet import open_parquet as open_local_parquet
 from ensue.library import Library
 from ensue.spark.batch import nanoseconds
 from ensue.spark.batch.file_parts import row_groups
@@ -175,6 +178,14 @@ def _row_number(read: DataFrame, files: Sequence[str]) -> Column:
     return number.cast("string")
 
 
+def _check_files(paths: Sequence[str]) -> None:
+    """Raises `UsageError` for a local file that is no Parquet, as in one process."""
+    for path in paths:
+        if Path(path).is_file():
+            with ExitStack() as stack:
+                open_local_parquet(Path(path), path, stack)
+
+
 def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileReading) -> DataFrame:
     """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds."""
     reader = reader_of(spark, "parquet")
@@ -182,6 +193,7 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileRe
         read = open_with(reader, paths)
     except UsageError as error:
         if nanoseconds.SIGN not in str(error):
+            _check_files(paths)
             raise
         spark.conf.set(nanoseconds.SETTING, "true")
         read = open_with(reader, paths)

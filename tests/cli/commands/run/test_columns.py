@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,25 @@ def test_every_tenth_line_is_broken_in_another_way(
     file.write_bytes(b"\n".join(broken(readings(400))))
     made = same_on_all_engines(ensue, tmp_path, library, "-e", file)
     assert made.count(b"\n") > 20
+
+
+def test_a_null_for_an_id_is_no_id(ensue: Ensue, tmp_path: Path, library: Path) -> None:
+    rows = readings(60)
+    for row in rows[::3]:
+        row["id"] = None
+        # Another name with an escape, or none, does not decide about the id.
+        row["source"] = "\u00e9" if row is rows[0] else None
+    events, objects = tmp_path / "events.jsonl", tmp_path / "objects.jsonl"
+    events.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    plain = [{**row, **row["data"]} for row in rows]
+    objects.write_text("".join(f"{json.dumps(row)}\n" for row in plain))
+
+    made = same_on_all_engines(ensue, tmp_path, library, "-e", events)
+    named = same_on_all_engines(ensue, tmp_path, library, "-e", objects, "--columns", "host=host")
+
+    assert b'"trigger":"e10"' in made
+    assert b'"trigger":"e10"' in named
+    assert re.search(rb'"causes":"\d', named)
 
 
 def test_lines_in_any_order(ensue: Ensue, tmp_path: Path, library: Path) -> None:
