@@ -256,8 +256,12 @@ def answer_of(drawn_round: Round, engine: str) -> Answer:
 
 
 def _shown(out: Path) -> str:
-    if out.suffix != ".arrow":
+    if out.suffix == ".csv":
         return out.read_text()
+    if out.suffix == ".jsonl":
+        # The members of an object have no order.
+        lines = map(json.loads, out.read_text().splitlines())
+        return "".join(f"{json.dumps(each, sort_keys=True)}\n" for each in lines)
     table = pa.ipc.open_file(out).read_all()
     return "\n".join([str(table.schema), *map(str, table.to_pylist()), ""])
 

@@ -348,8 +348,11 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
                 "yellow",
             )
     found = aside.hints(counts.events)
-    if not counts.outputs and counts.events:
-        hint = hints.about_types(outputs.event_types(), asked.library.checked, False)
+    types = outputs.known_types
+    if types is None and not counts.outputs and counts.events:
+        types = outputs.event_types()
+    if types is not None:
+        hint = hints.about_types(types, asked.library.checked, bool(counts.outputs))
         found += [] if hint is None else [hint]
     elif outputs.unread[0]:
         found.append(hints.about_unread(*outputs.unread))

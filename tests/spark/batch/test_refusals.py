@@ -87,6 +87,24 @@ def test_a_clock_that_is_told_to_go_too_far_is_a_wrong_call(
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_events_without_a_key_are_counted_where_the_clock_goes(
+    spark: SparkSession, tmp_path: Path, ending: str
+) -> None:
+    (tmp_path / "r.cor").write_text(RULES)
+    (tmp_path / "in").mkdir()
+    times = [f"2024-05-06T07:{minute:02}:00Z" for minute in range(30)]
+    keys = [None if minute in (2, 4, 20) else "x" for minute in range(29)]
+    rows = {"id": [*map(str, range(30))], "at": [*times[:-1], FAR], "kind": ["A"] * 30}
+    made = pa.table({**rows, "k": [*keys, None], "in.count": range(30)})
+    write(ending, tmp_path / "in" / f"0.{ending}", made)
+    given = ["run", tmp_path / "r.cor", "-e", tmp_path / "in", *MAPPING, "--max-jump", "5 min"]
+
+    for engine in ("step", "batch", "spark"):
+        answer = CliRunner().invoke(app, [str(each) for each in (*given, "--engine", engine)])
+        assert "29 events read, 1 refused, 3 without a key for `Quiet`" in answer.stderr
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_refused_records_are_told_and_kept_as_in_one_process(
     spark: SparkSession, tmp_path: Path, ending: str
 ) -> None:

@@ -18,6 +18,7 @@ from ensue.engine.counts import Counts
 from ensue.engine.timing.jumps import NONE, UNBOUNDED, check_advance, jump_problem
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode
+from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
 from ensue.library import Library
@@ -54,7 +55,8 @@ def ordered_outputs(job: Job, counts: Counts) -> Iterator[Event]:
             counts.without_key[output.source] += int(output.id)
         else:
             counts.outputs += 1
-            yield output
+            # JSON has times as text.
+            yield conform(output, job.plan.library.types)
 
 
 def job_of_events(

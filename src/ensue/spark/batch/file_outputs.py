@@ -90,6 +90,11 @@ class FileOutputs(ABC):
     def latest_time(self) -> int | None:
         """The time of the last event."""
 
+    @property
+    def known_types(self) -> Counter[str] | None:
+        """How many events there are of each type, if that is known without one more pass."""
+        return None
+
     @abstractmethod
     def event_types(self) -> Counter[str]:
         """How many events there are of each type."""
@@ -207,6 +212,10 @@ class PackedOutputs(FileOutputs):
 
     def latest_time(self) -> int | None:
         return self._run.latest
+
+    @property
+    def known_types(self) -> Counter[str]:
+        return self._run.types
 
     def event_types(self) -> Counter[str]:
         return self._run.types

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 from typing import Self
@@ -335,6 +335,14 @@ class Job:
     def is_bounded(self) -> bool:
         """Whether events may be rejected because they lie too far ahead."""
         return self.max_jump != UNBOUNDED
+
+    def within_reach(self) -> Self:
+        """The job over the events to which the clock may go, for a job whose rows SQL reads."""
+        if not self.is_bounded:
+            return self
+        known = self.events.crossJoin(sf.broadcast(self._reach()))
+        near = known.filter(self.layout.time.between(sf.col(BEGIN), sf.col(REACH)))
+        return replace(self, events=near.drop(BEGIN, REACH), max_jump=UNBOUNDED)
 
     def _reach(self) -> DataFrame:
         """One row with the times of the last and the first event between which the clock goes."""

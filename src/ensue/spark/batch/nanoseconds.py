@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,7 +18,6 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
-from ensue.errors import UsageError
 from ensue.spark.sql.instants import instant_of_number
 
 SIGN = "TIMESTAMP(NANOS"
@@ -57,12 +56,20 @@ def empty_columns(files: Sequence[str], read: st.StructType) -> list[str]:
     return sorted(found)
 
 
-def types_elsewhere(files: Sequence[str]) -> dict[str, str]:
-    """Columns that are null by their type in some files, or of fewer bits than in others.
+class DifferentTypes(NamedTuple):
+    """Columns that do not have the same type in all files.
 
-    Each with a file that has the other type. Raises `UsageError` for a column of different kinds,
-    which Spark would read as the kind of the first file.
+    `elsewhere` has those that are null by their type in some files, or of fewer bits than in
+    others, each with a file that has the other type; `clashing` those of different kinds, each
+    with the reason why Spark cannot read them: it would take them for the kind of the first file.
     """
+
+    elsewhere: dict[str, str]
+    clashing: dict[str, str]
+
+
+def different_types(files: Sequence[str]) -> DifferentTypes:
+    """The columns of files on this machine that do not have the same type in all of them."""
     found: dict[str, list[tuple[pa.DataType, str]]] = {}
     for file in files:
         for field in schema_here(file) or ():
@@ -70,15 +77,16 @@ def types_elsewhere(files: Sequence[str]) -> dict[str, str]:
             if type_ == pa.timestamp("ns") and _is_int96(file, field.name):
                 type_ = pa.timestamp("us", "UTC")
             found.setdefault(field.name, []).append((type_, file))
-    elsewhere: dict[str, str] = {}
+    different = DifferentTypes({}, {})
     for name, given in found.items():
         typed = [each for each in given if not pa.types.is_null(each[0])]
         if len({_kind(type_) for type_, _ in typed}) > 1:
-            raise _of_different_kinds(name, typed)
+            different.clashing[name] = _of_different_kinds(name, typed)
+            continue
         widest = max(typed, key=lambda each: _bits(each[0]), default=None)
         if widest is not None and any(_is_other(type_, widest[0]) for type_, _ in given):
-            elsewhere[name] = widest[1]
-    return elsewhere
+            different.elsewhere[name] = widest[1]
+    return different
 
 
 def _is_int96(file: str, name: str) -> bool:
@@ -118,16 +126,16 @@ def _bits(type_: pa.DataType) -> int:
     return int(type_.bit_width) if is_number else 0
 
 
-def _of_different_kinds(name: str, given: Sequence[tuple[pa.DataType, str]]) -> UsageError:
+def _of_different_kinds(name: str, given: Sequence[tuple[pa.DataType, str]]) -> str:
     kinds = {_kind(type_): f"`{type_}` in `{Path(file).name}`" for type_, file in reversed(given)}
-    return UsageError(
+    return (
         f"the column `{name}` is {' and '.join(sorted(kinds.values()))}: Spark reads Parquet files"
         " with columns of the same kinds at a time, so run them apart, or choose the engine `batch`"
     )
 
 
 def with_types(reader: Any, read: st.StructType, elsewhere: Mapping[str, str]) -> st.StructType:
-    """The columns of files, with the types of those files that have one (`types_elsewhere`)."""
+    """The columns of files, with the types that some of them have elsewhere."""
     schemas = {file: reader.load(file).schema for file in set(elsewhere.values())}
     fields = {name: schemas[file][name] for name, file in elsewhere.items()}
     known = {field.name for field in read}

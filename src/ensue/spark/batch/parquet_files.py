@@ -17,7 +17,12 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.errors import UsageError
-from ensue.events.columns import DATA_COLUMN, is_attribute_column
+from ensue.events.columns import (
+    CONTEXT_COLUMNS,
+    DATA_COLUMN,
+    EXTENSION_PREFIX,
+    is_attribute_column,
+)
 from ensue.events.records.parquet import open_parquet as open_local_parquet
 from ensue.library import Library
 from ensue.spark.batch import nanoseconds
@@ -48,7 +53,7 @@ def open_parquet(
     allowed_jump: float,
 ) -> Input:
     """The columns, the name of the file where a row has no source, and the place of each row."""
-    read = _with_plain_times(spark, paths, reading)
+    read = _with_plain_times(spark, paths, reading, _columns_read(library, reading))
     columns = {name: name for name in read.columns}
     files = paths_of(read, reading)
     own_name = sf.element_at(sf.split(file_column(), "/"), -1)
@@ -97,8 +102,7 @@ def _in_parts(
     if found is None or found.schema.names != read.columns:
         return None
     declared = attribute_names(library.checked.types)
-    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
-    read_by_rules = {name for rule in rules for name in names_read(rule)}
+    read_by_rules = _read_by_rules(library)
     moved = {origin.path: name for name, origin in mapping.columns.items()}
     names: dict[str, str] = {}
     for field in found.schema:
@@ -113,6 +117,20 @@ def _in_parts(
     task = ColumnsTask(library.tables(), tuple(names), found.before, columns, mapping.type)
     known = frozenset((*names.values(), "id", "source", "type"))
     return FilesInParts(spark, found.parts, task, known, "parquet", allowed_jump, lambda: opened)
+
+
+def _read_by_rules(library: Library) -> set[str]:
+    rules = [rule for group in plan_of(library.checked).groups for rule in group.rules]
+    return {name for rule in rules for name in names_read(rule)}
+
+
+def _columns_read(library: Library, reading: FileReading) -> set[str] | None:
+    """The columns of which a run may read something; None if that is all of them."""
+    if any(group.sends_on for group in plan_of(library.checked).groups):
+        return None
+    names = {*attribute_names(library.checked.types), *_read_by_rules(library), *CONTEXT_COLUMNS}
+    moved = [origin.path for origin in reading.mapping.columns.values()]
+    return {DATA_COLUMN, *names, *moved, *(name.partition(".")[0] for name in (*names, *moved))}
 
 
 def _is_read_alike(type_: pa.DataType, is_time: bool) -> bool:
@@ -186,8 +204,14 @@ def _check_files(paths: Sequence[str]) -> None:
                 open_local_parquet(Path(path), path, stack)
 
 
-def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileReading) -> DataFrame:
-    """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds."""
+def _with_plain_times(
+    spark: SparkSession, paths: Sequence[str], reading: FileReading, needed: set[str] | None
+) -> DataFrame:
+    """The columns of Parquet; times in nanoseconds, which Spark does not read, in microseconds.
+
+    Raises `UsageError` for a needed column that is of different kinds in different files; other
+    columns of that sort are left out.
+    """
     reader = reader_of(spark, "parquet")
     try:
         read = open_with(reader, paths)
@@ -199,10 +223,15 @@ def _with_plain_times(spark: SparkSession, paths: Sequence[str], reading: FileRe
         read = open_with(reader, paths)
     files = paths_of(read, reading)
     if len(files) < MOST_RANKED:
-        if elsewhere := nanoseconds.types_elsewhere(files):
+        different = nanoseconds.different_types(files)
+        for name, reason in different.clashing.items():
+            if needed is None or name in needed or name.startswith(EXTENSION_PREFIX):
+                raise UsageError(reason)
+        if different.elsewhere:
             spark.conf.set(nanoseconds.BY_VECTORS, "false")
-            schema = nanoseconds.with_types(reader, read.schema, elsewhere)
+            schema = nanoseconds.with_types(reader, read.schema, different.elsewhere)
             read = open_with(reader_of(spark, "parquet").schema(schema), paths)
+        read = read.drop(*different.clashing)
         empty = nanoseconds.empty_columns(files, read.schema)
         read = read.withColumns({name: sf.lit(None) for name in empty}) if empty else read
     if spark.conf.get(nanoseconds.SETTING, "false") != "true":

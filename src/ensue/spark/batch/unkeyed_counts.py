@@ -79,6 +79,8 @@ def _counts_of_group(job: Job, group: RuleGroup) -> DataFrame:
     """The counts of a group, from the rows that lack a part of its key."""
     scan = job.scans[group.number]
     assert isinstance(scan, Scan)
+    # Of rows without a key alone the clock would go elsewhere.
+    job = job.within_reach()
     columns = dict(scan.shuffled)
     lacks = reduce(Column.__or__, (columns[name].isNull() for name, _ in scan.keys))
     of_a_type = columns["type"].isin(*scan.types)

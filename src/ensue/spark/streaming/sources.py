@@ -149,7 +149,7 @@ def _columns_of_files(spark: SparkSession, source: SourceConfig) -> FileColumns:
         return FileColumns(files.schema)
     paths = sorted(plain_path(each) for each in files.inputFiles())
     schema = files.schema
-    if elsewhere := nanoseconds.types_elsewhere(paths[:MOST_RANKED]):
+    if elsewhere := nanoseconds.different_types(paths[:MOST_RANKED]).elsewhere:
         spark.conf.set(nanoseconds.BY_VECTORS, "false")
         schema = nanoseconds.with_types(spark.read.format(source.format), schema, elsewhere)
     empty = nanoseconds.empty_columns(paths[:MOST_RANKED], schema)
