@@ -8,8 +8,9 @@ through `files` instead, where no event passes through the driver.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -18,9 +19,10 @@ from ensue.engine.counts import Counts
 from ensue.engine.timing.jumps import NONE, UNBOUNDED, check_advance, jump_problem
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import decode
-from ensue.events.conformance import conform
+from ensue.events.conformance import conform_value
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
+from ensue.events.types import TypeSystem
 from ensue.library import Library
 from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.failures import as_job_error
@@ -46,6 +48,18 @@ def outputs_of_events(
     yield from ordered_outputs(job, counts)
 
 
+def _typed(output: Event, types: TypeSystem) -> Event:
+    """An output that was JSON, where times are text. It may lack declared attributes."""
+    if not isinstance(output.data, Mapping):
+        return output
+    declared = types.attributes(output.type) if output.type in types else {}
+    values = {
+        name: conform_value(value, declared[name]) if name in declared else value
+        for name, value in output.data.items()
+    }
+    return msgspec.structs.replace(output, data=values)
+
+
 def ordered_outputs(job: Job, counts: Counts) -> Iterator[Event]:
     """The outputs of a job with the options `order` and `whole_events`, one by one."""
     rows = job.outputs_and_counts().orderBy("order").select("correlation", "event")
@@ -55,8 +69,7 @@ def ordered_outputs(job: Job, counts: Counts) -> Iterator[Event]:
             counts.without_key[output.source] += int(output.id)
         else:
             counts.outputs += 1
-            # JSON has times as text.
-            yield conform(output, job.plan.library.types)
+            yield _typed(output, job.plan.library.types)
 
 
 def job_of_events(
