@@ -60,11 +60,13 @@ class DifferentTypes(NamedTuple):
     """Columns that do not have the same type in all files.
 
     `elsewhere` has those that are null by their type in some files, or of fewer bits than in
-    others, each with a file that has the other type; `clashing` those of different kinds, each
-    with the reason why Spark cannot read them: it would take them for the kind of the first file.
+    others, each with a file that has the other type; `null` those of them that are null by their
+    type; `clashing` those of different kinds, each with the reason why Spark cannot read them: it
+    would take them for the kind of the first file.
     """
 
     elsewhere: dict[str, str]
+    null: set[str]
     clashing: dict[str, str]
 
 
@@ -77,7 +79,7 @@ def different_types(files: Sequence[str]) -> DifferentTypes:
             if type_ == pa.timestamp("ns") and _is_int96(file, field.name):
                 type_ = pa.timestamp("us", "UTC")
             found.setdefault(field.name, []).append((type_, file))
-    different = DifferentTypes({}, {})
+    different = DifferentTypes({}, set(), {})
     for name, given in found.items():
         typed = [each for each in given if not pa.types.is_null(each[0])]
         if len({_kind(type_) for type_, _ in typed}) > 1:
@@ -86,6 +88,7 @@ def different_types(files: Sequence[str]) -> DifferentTypes:
         widest = max(typed, key=lambda each: _bits(each[0]), default=None)
         if widest is not None and any(_is_other(type_, widest[0]) for type_, _ in given):
             different.elsewhere[name] = widest[1]
+            different.null.update([name] if len(typed) < len(given) else [])
     return different
 
 

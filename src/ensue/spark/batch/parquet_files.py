@@ -227,8 +227,9 @@ def _with_plain_times(
         for name, reason in different.clashing.items():
             if needed is None or name in needed or name.startswith(EXTENSION_PREFIX):
                 raise UsageError(reason)
-        if different.elsewhere:
+        if different.null:
             spark.conf.set(nanoseconds.BY_VECTORS, "false")
+        if different.elsewhere:
             schema = nanoseconds.with_types(reader, read.schema, different.elsewhere)
             read = open_with(reader_of(spark, "parquet").schema(schema), paths)
         read = read.drop(*different.clashing)

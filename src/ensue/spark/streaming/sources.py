@@ -149,9 +149,12 @@ def _columns_of_files(spark: SparkSession, source: SourceConfig) -> FileColumns:
         return FileColumns(files.schema)
     paths = sorted(plain_path(each) for each in files.inputFiles())
     schema = files.schema
-    if elsewhere := nanoseconds.different_types(paths[:MOST_RANKED]).elsewhere:
+    different = nanoseconds.different_types(paths[:MOST_RANKED])
+    if different.null:
         spark.conf.set(nanoseconds.BY_VECTORS, "false")
-        schema = nanoseconds.with_types(spark.read.format(source.format), schema, elsewhere)
+    if different.elsewhere:
+        reader = spark.read.format(source.format)
+        schema = nanoseconds.with_types(reader, schema, different.elsewhere)
     empty = nanoseconds.empty_columns(paths[:MOST_RANKED], schema)
     if spark.conf.get(nanoseconds.SETTING, "false") != "true":
         return FileColumns(schema, empty=empty)
