@@ -56,7 +56,7 @@ def open_parquet(
     read = _with_plain_times(spark, paths, reading, _columns_read(library, reading))
     columns = {name: name for name in read.columns}
     files = paths_of(read, reading)
-    own_name = sf.element_at(sf.split(file_column(), "/"), -1)
+    own_name = sf.element_at(sf.split(_decoded_path(), "/"), -1)
     place: Column = sf.monotonically_increasing_id()
     if len(files) < MOST_RANKED:
         rank = _rank(files, read.inputFiles())
@@ -167,12 +167,16 @@ def _rank(files: Sequence[str], spelled: Sequence[str]) -> Column:
 
 
 def _rank_by_text(files: Sequence[str]) -> Column:
-    # Only in a query of a URL a plus stands for a space.
-    escaped = sf.replace(file_column(), sf.lit("+"), sf.lit("%2B"))
-    decoded = sf.coalesce(sf.try_url_decode(escaped), file_column())
-    path = sf.regexp_replace(decoded, SCHEME.pattern, "$1:/")
+    path = sf.regexp_replace(_decoded_path(), SCHEME.pattern, "$1:/")
     found = sf.array_position(sf.array(*map(sf.lit, files)), path)
     return sf.when(found > 0, found - 1).otherwise(sf.lit(len(files)))
+
+
+def _decoded_path() -> Column:
+    """The path of the file of a row, without escapes."""
+    # Only in a query of a URL a plus stands for a space.
+    escaped = sf.replace(file_column(), sf.lit("+"), sf.lit("%2B"))
+    return sf.coalesce(sf.try_url_decode(escaped), file_column())
 
 
 def _column_of_ids(reading: FileReading) -> str:
