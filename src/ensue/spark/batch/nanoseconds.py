@@ -1,9 +1,10 @@
-"""Parquet as pandas writes it: times in nanoseconds, and columns in which there is nothing.
+"""Types of Parquet that Spark reads otherwise: nanoseconds, empty columns, and types that differ.
 
-Spark reads the first only as numbers, and takes the second for integers, also where other files
-have values. In come the paths of files; out go the names of such columns, told by the schemas of
-the files, the types that other files have for them, and expressions that cut numbers to
-microseconds. Only files of this machine can be looked into; for others the user says the unit.
+Spark reads times in nanoseconds, as pandas writes them, only as numbers; it takes a column in which
+there is nothing for integers, and a column for the type that it has in the first file. In come the
+paths of files; out go the names of such columns, told by the schemas of the files, the types that
+other files have for them, and expressions that cut numbers to microseconds. Only files of this
+machine can be looked into; for others the user says the unit.
 """
 
 from __future__ import annotations
