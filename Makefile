@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SERVERS := $(VENV)/.servers
 
-.PHONY: setup test check format demo demo-traffic docs package bench clean
+.PHONY: setup test hunt check format demo demo-traffic docs package bench clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,10 @@ $(STAMP): pyproject.toml
 
 test: setup check $(SERVERS)
 	$(BIN)/python -m tests.lanes
+
+# Looks for unknown faults: make hunt [HUNTS="engines gateways"] [MINUTES=30] [SEED=7] [FAULTS=stall]
+hunt: setup $(SERVERS)
+	$(BIN)/python -m tests.hunts $(HUNTS) $(addprefix --minutes ,$(MINUTES)) $(addprefix --seed ,$(SEED)) $(addprefix --faults ,$(FAULTS))
 
 # Databases that tests start; where they cannot be installed, this says so and those tests skip.
 $(SERVERS): tests/servers/install.sh | $(STAMP)

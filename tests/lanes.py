@@ -20,7 +20,7 @@ from typing import IO
 
 ROOT = Path(__file__).parents[1]
 
-WITH_SPARK = ("tests/docs", "tests/spark")
+WITH_SPARK = ("tests/docs", "tests/hunts/spark", "tests/spark")
 """Folders whose tests start sessions of Spark. They share one where they can, and so a lane."""
 
 WITH_SERVERS = (
@@ -28,6 +28,7 @@ WITH_SERVERS = (
     "tests/channel",
     "tests/federation",
     "tests/history",
+    "tests/hunts/servers",
     "tests/server",
 )
 """Folders whose tests wait for servers, connections and the wall clock more than they compute."""

@@ -2,7 +2,7 @@
 
 A scenario draws a channel, its consumers and its troubles from `chance`, lets events flow, and
 asserts. None of them depends on how quick the machine is. `test_scenarios` runs a few seeds of
-each, and `campaign` as many as there is time for. Links have scenarios of their own, in
+each, and the hunt `channels` as many as there is time for. Links have scenarios of their own, in
 `linked_scenarios`.
 """
 

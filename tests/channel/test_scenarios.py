@@ -1,4 +1,4 @@
-"""A few seeds of every random scenario; `campaign` runs as many as there is time for."""
+"""A few seeds of every random scenario; the hunt `channels` plays as many as there is time for."""
 
 from __future__ import annotations
 

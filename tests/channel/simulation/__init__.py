@@ -3,10 +3,8 @@
 The real code of channels, sessions, connections and routes runs on an event loop whose time is
 virtual (`loop`) over a network in memory (`network`). `world` draws channels, links, consumers and
 troubles from a seed and ends with the invariants of `tests.channel.accounting`; `liars` lets
-neighbours lie. `test_simulation` runs a sample of seeds, and `campaign` as many as there is time
-for:
-
-    python -m tests.channel.simulation.campaign --seconds 60 --start 0
+neighbours lie. `test_simulation` runs a sample of seeds, and the
+hunt `linked-channels` (`tests.hunts`) as many as there is time for.
 
 What a seed does depends on nothing but the seed and the code.
 """

@@ -1,4 +1,4 @@
-"""A sample of simulated worlds; `campaign` runs as many as there is time for."""
+"""A sample of simulated worlds; the hunt `linked-channels` plays as many as there is time for."""
 
 from __future__ import annotations
 

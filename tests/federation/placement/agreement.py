@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from random import Random
 
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
@@ -19,6 +20,16 @@ class Way:
     delay: int = 0
     beat: int = 1
     wire: bool = False
+
+    @classmethod
+    def drawn(cls, seed: int) -> Way:
+        random = Random(seed)
+        return cls(
+            random.choice(["reference", "step"]),
+            random.choice([0, 0, 3, 20]),
+            random.choice([1, 1, 7, 1000]),
+            random.random() < 0.3,
+        )
 
 
 @dataclass(frozen=True)

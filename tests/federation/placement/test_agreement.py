@@ -1,6 +1,6 @@
 """A placement puts out what one machine does, on random libraries, sites, streams and networks.
 
-`campaign` runs as many seeds as there is time for; here are a few of every kind.
+The hunt `placements` plays as many seeds as there is time for; here are a few of every kind.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 
 from .agreement import Way, difference, simulated, smallest
-from .campaign import way_of
 from .random_trials import trial
 
 BLOCK = 20
@@ -17,7 +16,7 @@ BLOCK = 20
 @pytest.mark.parametrize("first", range(0, 120, BLOCK))
 def test_a_placement_puts_out_what_one_machine_does(first: int) -> None:
     for seed in range(first, first + BLOCK):
-        way = way_of(seed)
+        way = Way.drawn(seed)
         found = difference(trial(seed), way)
 
         assert found is None, str(smallest(found, way))
@@ -25,7 +24,7 @@ def test_a_placement_puts_out_what_one_machine_does(first: int) -> None:
 
 @pytest.mark.parametrize("seed", [10194])
 def test_trials_that_have_once_differed_do_not_any_more(seed: int) -> None:
-    way = way_of(seed)
+    way = Way.drawn(seed)
 
     assert difference(trial(seed), way) is None
 

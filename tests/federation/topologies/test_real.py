@@ -1,6 +1,6 @@
 """Loops, parallel gateways and restarts over real brokers of different kinds.
 
-Some nets are given, and some are drawn (`story`); `campaign --real` hunts on.
+Some nets are given, and some are drawn (`story`); the hunt `real-brokers` goes on.
 """
 
 from __future__ import annotations

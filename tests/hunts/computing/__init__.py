@@ -1,0 +1,1 @@
+"""Hunts that compute, and wait for nothing."""

@@ -1,0 +1,1 @@
+"""Hunts for the tests of the runner: they find something on purpose."""

@@ -1,0 +1,1 @@
+"""Hunts with servers, connections and the wall clock."""

@@ -1,0 +1,1 @@
+"""Hunts in which Spark runs."""
