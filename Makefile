@@ -16,8 +16,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(STAMP)
 
+# Checks, then every test; with TIMES=1 it ends with the slowest fifty.
 test: setup check $(SERVERS)
-	$(BIN)/python -m tests.lanes
+	$(BIN)/python -m tests.lanes $(if $(TIMES),--times)
 
 # Looks for unknown faults: make hunt [HUNTS="engines gateways"] [MINUTES=30] [SEED=7] [FAULTS=stall]
 hunt: setup $(SERVERS)

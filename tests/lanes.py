@@ -1,64 +1,143 @@
-"""Runs the whole suite in lanes side by side, since two of them wait most of the time.
+"""Runs the whole suite in lanes side by side, since most of them wait more than they compute.
 
-In come options for pytest, which every lane gets; out go the reports, the first as it is written
-and the others in one piece after it, and one exit code: 0 if everything has passed. One lane has
-the tests that start Spark, one the tests that start servers or wait for clocks, the last one has
-whatever is left, so that no test is left out. The lanes are processes with nothing in common:
-neither session, broker, port nor folder. A single test, or a folder of tests, is run by `pytest`
-itself.
+In come `--times`, and options for pytest, which every lane gets; out go how far the lanes are,
+their reports, each in one piece when its lane ends, then what has failed, with `--times` the
+slowest tests of all lanes, and one exit code: 0 if everything has passed. A lane is a process that
+has nothing in common with the others: neither session, broker, port nor folder. One lane has
+whatever the others leave, so that no test is left out. A single test, or a folder of tests, is run
+by `pytest` itself.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
 
 ROOT = Path(__file__).parents[1]
 
-WITH_SPARK = ("tests/docs", "tests/hunts/spark", "tests/spark")
-"""Folders whose tests start sessions of Spark. They share one where they can, and so a lane."""
+LANES = {
+    "spark": ("tests/spark", "tests/hunts/spark", "tests/docs/spark"),
+    "others": (),
+    "processes": ("tests/spark/processes", "tests/hunts/servers"),
+    "servers": ("tests/server", "tests/history"),
+    "brokers": ("tests/brokers", "tests/channel", "tests/federation"),
+}
+"""The folders of each lane, the one without any for the rest. Only one shares a session of Spark;
+what starts programs, servers and sessions of its own, and waits for them, is beside it."""
 
-WITH_SERVERS = (
-    "tests/brokers",
-    "tests/channel",
-    "tests/federation",
-    "tests/history",
-    "tests/hunts/servers",
-    "tests/server",
-)
-"""Folders whose tests wait for servers, connections and the wall clock more than they compute."""
+SLOWEST = 50
+POLL_SECONDS = 0.2
+PROGRESS_SECONDS = 30.0
+PERCENT = re.compile(r"\[ *(\d+)%\]")
 
 
-def main(options: Sequence[str]) -> int:
-    apart = [f"--ignore={folder}" for folder in (*WITH_SPARK, *WITH_SERVERS)]
-    asked = {"spark": WITH_SPARK, "servers": WITH_SERVERS, "others": ("tests", *apart)}
-    with ExitStack() as files:
-        held_back = {name: files.enter_context(TemporaryFile()) for name in ("servers", "others")}
-        lanes = {
-            name: _start(name, [*asked[name], *options], held_back.get(name)) for name in asked
-        }
+@dataclass(frozen=True)
+class Outcome:
+    """What has become of one test; the seconds are those of its own fixtures too."""
+
+    name: str
+    seconds: float
+    failed: bool
+
+
+@dataclass
+class Lane:
+    name: str
+    process: subprocess.Popen[bytes]
+    report: Path
+    results: Path
+    code: int | None = None
+    seconds: float = 0.0
+
+
+def main(arguments: Sequence[str]) -> int:
+    with_times = "--times" in arguments
+    options = [argument for argument in arguments if argument != "--times"]
+    with TemporaryDirectory() as folder:
+        lanes = [_start(name, options, Path(folder)) for name in LANES]
         try:
-            codes = {name: lane.wait() for name, lane in lanes.items()}
+            _wait(lanes)
         except KeyboardInterrupt:
             # A terminal has told the lanes as well; they put away what they have started.
-            codes = {name: lane.wait() for name, lane in lanes.items()}
-        for name, report in held_back.items():
-            report.seek(0)
-            print(f"\nthe lane `{name}`:\n\n{report.read().decode(errors='replace')}")
-    for name, code in codes.items():
-        print(f"the lane `{name}` has {'passed' if code == 0 else f'failed, with code {code}'}")
-    return max(map(abs, codes.values()))
+            _wait(lanes)
+        outcomes = [outcome for lane in lanes for outcome in _outcomes(lane.results)]
+    if with_times:
+        print(f"\nthe {SLOWEST} slowest tests:\n")
+        for outcome in sorted(outcomes, key=attrgetter("seconds"), reverse=True)[:SLOWEST]:
+            print(f"{outcome.seconds:7.1f} s  {outcome.name}")
+    print()
+    for outcome in outcomes:
+        if outcome.failed:
+            print(f"failed: {outcome.name}")
+    for lane in lanes:
+        ending = "has passed" if lane.code == 0 else f"has failed, with code {lane.code}"
+        print(f"the lane `{lane.name}` {ending}, in {lane.seconds:.0f} s")
+    return max(abs(lane.code or 0) for lane in lanes)
 
 
-def _start(name: str, options: Sequence[str], report: IO[bytes] | None) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *options]
-    errors = None if report is None else subprocess.STDOUT
-    return subprocess.Popen(command, cwd=ROOT, stdout=report, stderr=errors)
+def _start(name: str, options: Sequence[str], folder: Path) -> Lane:
+    report, results = folder / f"{name}.txt", folder / f"{name}.xml"
+    command = [sys.executable, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}"]
+    command += [f"--junitxml={results}", *_selection(name), *options]
+    with report.open("wb") as out:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+    return Lane(name, process, report, results)
+
+
+def _selection(name: str) -> list[str]:
+    """The folders of a lane that there are, without those of the other lanes inside them."""
+    folders = LANES[name] or ("tests",)
+    elsewhere = {each for other, listed in LANES.items() if other != name for each in listed}
+    inside = [
+        each for each in sorted(elsewhere) if each.startswith(tuple(f"{f}/" for f in folders))
+    ]
+    there = [folder for folder in folders if (ROOT / folder).is_dir()]
+    return [*there, *(f"--ignore={folder}" for folder in inside)]
+
+
+def _wait(lanes: Sequence[Lane]) -> None:
+    """Until all have ended; what each has reported is printed as soon as it has."""
+    began = told = time.monotonic()
+    while running := [lane for lane in lanes if lane.code is None]:
+        for lane in running:
+            lane.code = lane.process.poll()
+            if lane.code is not None:
+                lane.seconds = time.monotonic() - began
+                report = lane.report.read_text(encoding="utf-8", errors="replace")
+                print(f"\nthe lane `{lane.name}`:\n\n{report}", flush=True)
+        if time.monotonic() - told >= PROGRESS_SECONDS:
+            told = time.monotonic()
+            print(f"{told - began:4.0f} s:", ", ".join(map(_progress, lanes)), flush=True)
+        time.sleep(POLL_SECONDS)
+
+
+def _progress(lane: Lane) -> str:
+    if lane.code is not None:
+        return f"{lane.name} done"
+    shares = PERCENT.findall(lane.report.read_text(encoding="utf-8", errors="replace"))
+    return f"{lane.name} {shares[-1] if shares else 0} %"
+
+
+def _outcomes(results: Path) -> list[Outcome]:
+    """Of one lane, as pytest has written them; none where it could not."""
+    if not results.exists():
+        return []
+    return [
+        Outcome(
+            f"{case.get('classname', '').replace('.', '/')}.py::{case.get('name')}",
+            float(case.get("time", 0)),
+            failed=case.find("failure") is not None or case.find("error") is not None,
+        )
+        for case in ElementTree.parse(results).iter("testcase")
+    ]
 
 
 if __name__ == "__main__":
