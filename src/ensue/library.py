@@ -2,7 +2,8 @@
 
 Text goes in through `load` and `parse`; what comes out is a `Library` in which every name is known,
 or a `LibraryError` with every mistake. A library also goes out and in as tables, bytes that bring
-its machines along (`ensue.machine.tables`). Running it is the business of `ensue.engine`.
+its machines along (`ensue.machine.tables`). Running it is the business of `ensue.engine`, which is
+imported when a run begins: a library is more often checked, shown or formatted than run.
 """
 
 from __future__ import annotations
@@ -12,15 +13,9 @@ from datetime import timedelta
 from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
-from ensue.engine.choosing import choose_bounded_engine
-from ensue.engine.inputs import EventLike, Instant, as_event
-from ensue.engine.run import Run, run_bounded
-from ensue.engine.running.admission import Publications
-from ensue.engine.timing import jumps
-from ensue.engine.timing.jumps import JumpLike
 from ensue.errors import LibraryError, UsageError
 from ensue.events.event import Event
 from ensue.events.types import EventType
@@ -33,6 +28,12 @@ from ensue.lang.parsing.parser import read_source
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation
+
+if TYPE_CHECKING:
+    from ensue.engine.inputs import EventLike, Instant
+    from ensue.engine.run import Run
+    from ensue.engine.running.admission import Publications
+    from ensue.engine.timing.jumps import JumpLike
 
 TABLES_MAGIC = b"ENSUETAB"
 """How a file of tables begins (`ensue.machine.tables`, which need not be loaded to tell)."""
@@ -120,6 +121,9 @@ class Library:
         or `none`. Unless it is given, no timer fires more than a million times for a key in a jump,
         and none is longer than a hundred years.
         """
+        from ensue.engine.run import Run
+        from ensue.engine.timing import jumps
+
         allowed = jumps.max_jump(self._checked, max_jump)
         late = duration_microseconds(lateness)
         return Run(self._checked, engine, late, explain, history, allowed)
@@ -139,6 +143,8 @@ class Library:
         with. Raises `SnapshotError` if the bytes are no such snapshot, or cannot move to that
         engine.
         """
+        from ensue.engine.run import Run
+
         return Run.resume(self._checked, snapshot, engine, history, max_jump, key)
 
     def run(
@@ -155,6 +161,11 @@ class Library:
         The input is read in the order of its times; with a lateness, in the order given, as if it
         were a stream. At the end the clock stands at the last event's time, or at `until`.
         """
+        from ensue.engine.choosing import choose_bounded_engine
+        from ensue.engine.inputs import as_event
+        from ensue.engine.run import Run, run_bounded
+        from ensue.engine.timing import jumps
+
         if lateness is None:
             engine = choose_bounded_engine(engine, self._checked)
         allowed = jumps.max_jump(self._checked, max_jump, bounded=lateness is None)

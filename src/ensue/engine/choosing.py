@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ensue.engine.counts import Counts
-from ensue.engine.reference import reference_engine
-from ensue.engine.step import StepStream
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
@@ -62,16 +60,30 @@ class KnowsTimers(Protocol):
         """Whether a timer may fire up to a time; quick, and may be true although none fires."""
 
 
+# Engines take time to load, Arrow and compiled loops above all: only the one that runs is loaded.
+
+
+def _reference_engine(library: CheckedLibrary, counts: Counts) -> Engine:
+    from ensue.engine.reference import reference_engine
+
+    return reference_engine(library, counts)
+
+
+def _step_engine(library: CheckedLibrary, counts: Counts) -> Engine:
+    from ensue.engine.step import StepStream
+
+    return StepStream(library, counts)
+
+
 def _batch_engine(library: CheckedLibrary, counts: Counts) -> Engine:
-    # Arrow and compiled loops take time to load, so they are loaded for this engine only.
     from ensue.engine.batch import BatchEngine
 
     return BatchEngine(library, counts)
 
 
 ENGINES: Mapping[str, Callable[[CheckedLibrary, Counts], Engine]] = {
-    "reference": reference_engine,
-    "step": StepStream,
+    "reference": _reference_engine,
+    "step": _step_engine,
     "batch": _batch_engine,
 }
 

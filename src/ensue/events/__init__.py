@@ -5,32 +5,6 @@ own names by `mapping`) and checked against its declared type (`types`, `conform
 an `Event` whose values every engine can rely on. A record that cannot be read is kept as
 `Rejected`, and never stops a stream. `sources` has the bytes of input files. Files in columns are
 read by `files`, with the compiled loops of `kernels`; `arrow` has events as tables. Both are
-imported only where they are needed, since pyarrow is slow to import. This room knows nothing of
-correlations.
+imported only where they are needed, since pyarrow is slow to import; this module imports nothing
+for the same reason. This room knows nothing of correlations.
 """
-
-from ensue.events.cloudevents import decode, encode
-from ensue.events.conformance import conform, conform_value, fits
-from ensue.events.event import Event, Rejected
-from ensue.events.records.reading import read_events
-from ensue.events.times import datetime_of, format_time, microseconds_of, parse_time
-from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
-
-__all__ = [
-    "Attribute",
-    "Event",
-    "EventType",
-    "Rejected",
-    "TypeSystem",
-    "ValueType",
-    "conform",
-    "conform_value",
-    "datetime_of",
-    "decode",
-    "encode",
-    "fits",
-    "format_time",
-    "microseconds_of",
-    "parse_time",
-    "read_events",
-]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ensue.engine.batch.input.batches import TableBatch
 from ensue.engine.batch.input.intake import EventBatch, Intake
 from ensue.engine.counts import Counts
-from ensue.events import Event, Rejected
+from ensue.events.event import Event, Rejected
 from ensue.events.files.reading import read_chunks
 from ensue.events.files.text import blocks
 from ensue.events.mapping import Mapping

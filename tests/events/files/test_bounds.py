@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ensue.errors import UsageError
-from ensue.events import Event, Rejected
+from ensue.events.event import Event, Rejected
 from ensue.events.files.output.whole_file import WholeFile
 from ensue.events.files.reading import read_chunks
 from ensue.events.files.text import blocks

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ensue.events import Rejected
+from ensue.events.event import Rejected
 from ensue.events.files.text import blocks
 from ensue.events.mapping import Mapping
 from tests.events.files.test_agreement import GOOD, HEADER, PLAIN, agree

@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.errors import EventError, UsageError
-from ensue.events import Event, conform, parse_time
 from ensue.events.cloudevents import event_of
+from ensue.events.conformance import conform
+from ensue.events.event import Event
 from ensue.events.mapping import Mapping, apply_row
 from ensue.events.mapping.instants import instants_in
 from ensue.events.mapping.tables import apply_table
 from ensue.events.mapping.values import mapped_instant
+from ensue.events.times import parse_time
 from ensue.events.types import TypeSystem
 from tests.events.vocabulary import types_from
 

@@ -27,7 +27,7 @@ from ensue.lang.parsing.files import read_source
 from ensue.lang.parsing.hidden_characters import report_hidden_characters
 from ensue.lang.parsing.parser_cache import parser_of
 from ensue.lang.parsing.reading import LibraryReading
-from ensue.lang.parsing.syntax_errors import place_of, report_syntax_error
+from ensue.lang.parsing.recovering import place_of
 from ensue.lang.source import Source, Span
 from ensue.lang.syntax import Definition, LibraryTree
 
@@ -214,6 +214,9 @@ class _Reader:
                 return
 
     def _report(self, error: UnexpectedInput, piece: Piece) -> None:
+        # Loads a hundred kinds of advice, which most texts do not need.
+        from ensue.lang.parsing.syntax_errors import report_syntax_error
+
         self.syntax_errors += 1
         report_syntax_error(error, grammar().terminals, piece, self.diagnostics, _parses)
 

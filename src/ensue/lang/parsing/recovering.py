@@ -12,9 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
+
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from ensue.lang.parsing.cutting import Piece
+from ensue.lang.source import Span
 
 _TOKEN = re.compile(
     r"""//[^\n]* | /\*[\s\S]*?(?:\*/|\Z)
@@ -266,3 +269,15 @@ def _statements(tokens: Sequence[_Token]) -> Iterator[Unit]:
 def _statement(first: _Token, end: int) -> Unit:
     # Without the head of a case, its statements belong to the case before it, or to none.
     return Unit(first.start, end, "", first.text in _STATEMENTS | {"case"}, "statement")
+
+
+def place_of(error: UnexpectedInput, end: int) -> Span:
+    """The place of a mistake; for a text that ends too early, the end of its last word."""
+    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
+        start = error.token.start_pos or 0
+        return Span(start, error.token.end_pos or start + 1)
+    if isinstance(error, UnexpectedCharacters):
+        # Lark declares it to be None, and always sets it.
+        at = cast(int, error.pos_in_stream)
+        return Span(at, at + 1)
+    return Span(end, end)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
-from typing import cast
 
-from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+from lark.exceptions import UnexpectedCharacters, UnexpectedInput
 from lark.lexer import TerminalDef
 
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.parsing.cutting import Piece, last_written, open_brackets
 from ensue.lang.parsing.hints import Mistake, hint_for
+from ensue.lang.parsing.recovering import place_of
 from ensue.lang.parsing.rewriting.suggestion import Parses
 from ensue.lang.source import Span
 
@@ -112,18 +112,6 @@ _PLAIN = {
     "_MINUS": "`-`",
     "$END": "the end of the definition",
 }
-
-
-def place_of(error: UnexpectedInput, end: int) -> Span:
-    """The place of a mistake; for a text that ends too early, the end of its last word."""
-    if isinstance(error, UnexpectedToken) and error.token.type != "$END":
-        start = error.token.start_pos or 0
-        return Span(start, error.token.end_pos or start + 1)
-    if isinstance(error, UnexpectedCharacters):
-        # Lark declares it to be None, and always sets it.
-        at = cast(int, error.pos_in_stream)
-        return Span(at, at + 1)
-    return Span(end, end)
 
 
 def report_syntax_error(
