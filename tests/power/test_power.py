@@ -1,4 +1,4 @@
-"""The power fails: what was said to be on the disk is there, and old files are whole or replaced."""
+"""The power fails: what was said to be on the disk is there, old files are whole or replaced."""
 
 from __future__ import annotations
 
