@@ -26,6 +26,8 @@ PATIENCE = 60.0
 class Database(Server):
     """One server. Subclasses say how it is made, started and spoken to."""
 
+    abandoning = signal.SIGKILL
+
     def __init__(self) -> None:
         super().__init__()
         self._numbers = count(1)
@@ -37,6 +39,11 @@ class Database(Server):
             command = self.prepare_command(prepare)
             subprocess.run(command, stdout=log, stderr=log, check=True, user=self.user, cwd="/")
         self.resume()
+
+    def stop(self) -> None:
+        # Nothing of it is read again: it need not be left in order.
+        self.ending = self.abandoning
+        super().stop()
 
     def resume(self) -> None:
         _, serve = self.programs()
@@ -81,6 +88,8 @@ class Database(Server):
 class PostgreSQL(Database):
     # Others are not waited for.
     ending = signal.SIGINT
+    # An immediate shutdown: if it were killed, its own processes would outlive it for a while.
+    abandoning = signal.SIGQUIT
 
     def programs(self) -> tuple[str, str]:
         folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)

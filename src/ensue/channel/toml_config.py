@@ -70,6 +70,8 @@ class ListenTable(LinkEndTable, frozen=True, kw_only=True):
     host: str | msgspec.UnsetType = msgspec.UNSET
     port: int | msgspec.UnsetType = msgspec.UNSET
     sessions: int | msgspec.UnsetType = msgspec.UNSET
+    callers: int | msgspec.UnsetType = msgspec.UNSET
+    handshake: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class LinkTable(LinkEndTable, frozen=True, kw_only=True):

@@ -59,7 +59,7 @@ def replay_filter(
     history: Replayed, expression: Expression, since: Instant | None, until: Instant | None
 ) -> Iterator[Event]:
     """The events of a span that match a filter, each asked of what had come before it."""
-    with _scratch(history) as scratch:
+    with _scratch(history, HELD_IN_MEMORY) as scratch:
         for event in _after_the_rest(history, scratch, since, until):
             if scratch.matches(expression, event):
                 yield event
@@ -73,11 +73,12 @@ def replay_library(
     until: Instant | None,
     engine: str = "auto",
     on_refused: OnRefused = _let_pass,
+    held_in_memory: int = HELD_IN_MEMORY,
 ) -> Iterator[Event]:
     """The outputs of a library over a span; timers up to `until` fire."""
     with ExitStack() as scratches:
         if asks_history(library.checked.tree.definitions):
-            scratch = scratches.enter_context(_scratch(history))
+            scratch = scratches.enter_context(_scratch(history, held_in_memory))
             run = library.start(engine, history=scratch)
             events = _after_the_rest(history, scratch, since, until)
         else:
@@ -118,8 +119,8 @@ def _after_the_rest(
 
 
 @contextmanager
-def _scratch(history: Replayed) -> Iterator[Replayed]:
-    if len(history) <= HELD_IN_MEMORY:
+def _scratch(history: Replayed, held_in_memory: int) -> Iterator[Replayed]:
+    if len(history) <= held_in_memory:
         yield history.over(MemoryStore())
         return
     from ensue.history.stores.sql import SqlStore

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -21,7 +23,8 @@ from ensue.channel import (
     nothing,
     want,
 )
-from ensue.channel.delivery.correlation import CorrelationStep
+from ensue.channel.delivery.conditions import WantStep
+from ensue.channel.lookup.wants import EventWant
 from ensue.channel.realtime.process import PROCESS
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -258,21 +261,30 @@ def test_time_passes_though_a_consumer_would_exit() -> None:
     channel.close()
 
 
-def test_a_supplier_that_is_interrupted_while_it_waits_has_its_event_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    channel = builder().done()
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="the system sends no such signals")
+def test_a_supplier_that_is_interrupted_while_it_waits_has_its_event_counted() -> None:
+    channel, asked = builder().done(), threading.Event()
+
+    def key(given: Event) -> object:
+        # Asked whether it replaces a waiting event, before the supplier begins to wait.
+        asked.set()
+        return given.id
+
     for name in ("first", "second"):
-        channel.subscribe("Notify", name=name, capacity=1, overflow=Block("60 s"))
+        channel.subscribe("Notify", name=name, capacity=1, overflow=Block("60 s"), conflate=key)
     channel.push(event())
-    first = channel.consumers["first"].receiver
+    asked.clear()
 
-    def interrupt(_: float | None) -> None:
-        raise KeyboardInterrupt
+    def interrupt() -> None:
+        assert asked.wait(60)
+        time.sleep(0.2)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    monkeypatch.setattr(first._waiters, "wait", interrupt)
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
     with pytest.raises(KeyboardInterrupt):
         channel.push(event())
+    interrupting.join()
 
     for name in ("first", "second"):
         assert channel.consumers[name].figures.dropped == {Reason.BLOCKED: 1}
@@ -360,20 +372,21 @@ def test_a_full_queue_behind_a_consumer_that_exits_has_its_event_counted() -> No
     channel.close(drain=False)
 
 
-def test_a_correlation_that_fails_at_a_tick_has_lost_no_event(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class FailingAtTicks(WantStep):
+    """A step that cannot let time pass."""
+
+    def advance(self, now: int) -> Sequence[Event]:
+        raise ValueError(f"no good at {now}")
+
+
+def test_a_step_that_fails_at_a_tick_has_lost_no_event() -> None:
     clock, reports = VirtualClock(), empty()
     channel = builder().clock(clock).on_drop(lambda *given: reports.append(given)).done()
     consumer = channel.consumers.connect(
         "one", lambda _: None, correlated(LIBRARY, "Silent"), failures=None
     )
     channel.push(event("DataNotify", SourceID=1, Value=1.0))
-
-    def fail_to_advance(*_: object) -> None:
-        raise ValueError("no good")
-
-    monkeypatch.setattr(CorrelationStep, "advance", fail_to_advance)
+    consumer.receiver.change_step(FailingAtTicks(EventWant(), LIBRARY.checked.types), None)
     clock.advance("11 s")
 
     assert consumer.figures.failures == 1

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from datetime import timedelta
+from weakref import WeakSet
 
 import pytest
 
 from ensue.channel import Laxity, VirtualClock, want
-from ensue.channel.figures import counts
+from ensue.channel.figures.counts import ChannelCounts
+from ensue.channel.figures.values import ConsumerFigures, LaxityMeter
 from ensue.channel.lookup.wants import EventWant
 from ensue.events.event import Event
 from tests.channel.making import builder, empty, event, eventually, held
@@ -161,16 +164,28 @@ def test_a_consumer_that_leaves_in_the_middle_of_a_call_has_that_event_counted()
     channel.close()
 
 
-def test_counts_of_consumers_that_left_are_kept_and_their_receivers_are_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(counts, "LINGER_SECONDS", -1.0)
-    channel = builder().done()
-    for number in range(50):
-        consumer = channel.consumers.connect(f"c{number}", lambda _: None, "Notify")
-        channel.push(event())
-        consumer.disconnect()
+class Left:
+    """The receiver of a consumer that has left, with one event delivered."""
 
-    assert len(channel._counts._leaving) <= 1
-    assert (channel.figures().delivered, channel.figures().wanted) == (50, 50)
-    channel.close()
+    name = "left"
+    is_busy = False
+
+    def __init__(self) -> None:
+        self.laxity = LaxityMeter()
+
+    def figures(self) -> ConsumerFigures:
+        return ConsumerFigures("left", "disconnected", 1, 1, 0, 0, {})
+
+
+def test_counts_of_consumers_that_left_are_kept_and_their_receivers_are_not() -> None:
+    counts, alive = ChannelCounts(linger_seconds=-1.0), WeakSet[Left]()
+    gone = [Left() for _ in range(50)]
+    alive.update(gone)
+    for each in gone:
+        counts.keep(each)
+    of_all = counts.read((), 0, {})
+    del gone, each
+    gc.collect()
+
+    assert len(alive) <= 1
+    assert (of_all.delivered, of_all.wanted) == (50, 50)

@@ -14,7 +14,6 @@ import trustme
 
 from ensue.channel import from_toml
 from ensue.channel.links.faults import LinkFault
-from ensue.channel.links.tcp import links as tcp
 from ensue.channel.links.tcp.protection import Protection
 from ensue.errors import UsageError
 from tests.channel.links.strangers import Stranger
@@ -130,13 +129,9 @@ def test_a_caller_without_tls_is_sent_away(authority: Authority) -> None:
     far.close()
 
 
-def test_callers_that_do_not_begin_tls_count_as_callers(
-    authority: Authority, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tcp, "CALLERS", 3)
-    monkeypatch.setattr(tcp, "HANDSHAKE_SECONDS", 1.0)
+def test_callers_that_do_not_begin_tls_count_as_callers(authority: Authority) -> None:
     near, far = builder(name="near").done(), builder(name="far").done()
-    address = far.federation.listen(**authority.files("far"))
+    address = far.federation.listen(callers=3, handshake="1 s", **authority.files("far"))
     silent = [socket.create_connection(address) for _ in range(20)]
     faults = far.federation
     assert eventually(lambda: faults.faults.get(LinkFault.TOO_MANY_CALLERS, 0) == 17)

@@ -10,7 +10,6 @@ import pytest
 
 from ensue.channel import Block, Reason
 from ensue.channel.delivery.blocked import Blocked
-from ensue.channel.links import federation
 from ensue.channel.links.messages import Carried
 from ensue.channel.links.tcp.links import TcpLink
 from ensue.events.event import Event
@@ -19,7 +18,10 @@ from tests.channel.making import builder, empty, event, eventually
 
 
 def end_before_sending(link: TcpLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a link end for good when an event has found its way to it and is not on it yet."""
+    """Let a link end for good when an event has found its way to it and is not on it yet.
+
+    A fault that no input brings about: it needs two threads in one order within microseconds.
+    """
     send = link.session.send
 
     def send_too_late(message: Carried) -> Sequence[Blocked]:
@@ -120,11 +122,9 @@ def test_a_link_in_the_process_can_be_taken_away_beside_one_by_tcp() -> None:
     far.close()
 
 
-def test_a_channel_closes_in_time_though_the_other_side_of_its_links_does_not_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(federation, "CLOSING_SECONDS", 120.0)
+def test_a_channel_closes_in_time_though_the_other_side_of_its_links_does_not_answer() -> None:
     pair = Pair()
+    pair.near.federation.closing_seconds = 120.0
     pair.far.consumers["one"].disconnect()
     pair.far.subscribe("Notify", capacity=1, overflow=Block("60 s"))
     assert eventually(pair.is_wanted)

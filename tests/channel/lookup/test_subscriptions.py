@@ -10,9 +10,9 @@ import pytest
 
 from ensue.channel import all_of, any_of, correlated, want
 from ensue.channel.delivery.conditions import GROUP, matches
-from ensue.channel.lookup import index as index_module
-from ensue.channel.lookup import unfiltered as unfiltered_module
 from ensue.channel.lookup.index import TargetIndex
+from ensue.channel.lookup.lookup import Lookup
+from ensue.channel.lookup.unfiltered import Unfiltered
 from ensue.channel.lookup.wants import EventWant
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -338,16 +338,15 @@ def test_an_answer_that_is_ready_is_dropped_when_wants_change(configuration: str
     assert got == ["first", "first", "second", "first"]
 
 
-@pytest.mark.parametrize("configuration", ["filtering", "multiplexer"])
-def test_answers_are_kept_ready_for_a_bounded_number_of_sources(
-    configuration: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_module, "KINDS_KEPT", 5)
-    monkeypatch.setattr(unfiltered_module, "SOURCES_KEPT", 5)
-    channel, got = builder(configuration).done(), empty()
-    channel.consumers.connect("one", got.append)
-    for number in range(40):
-        channel.push(event(source=f"device-{number % 20}"))
+@pytest.mark.parametrize(
+    "lookup",
+    [TargetIndex(LIBRARY.checked.types, kinds_kept=5), Unfiltered(sources_kept=5)],
+    ids=["filtering", "multiplexer"],
+)
+def test_answers_are_kept_ready_for_a_bounded_number_of_sources(lookup: Lookup[Named]) -> None:
+    target = Named(1)
+    lookup.put(target, [EventWant()])
+    found = [lookup.find(event(source=f"device-{number % 20}")) for number in range(40)]
 
-    assert len(got) == 40
-    assert sum(len(each) for each in channel.lookup.ready.values()) <= 5
+    assert [list(each) for each in found] == [[target]] * 40
+    assert sum(len(each) for each in lookup.ready.values()) <= 5

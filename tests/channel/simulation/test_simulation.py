@@ -10,7 +10,7 @@ import pytest
 from tests.channel.simulation.liars import simulate_liars
 from tests.channel.simulation.world import World, simulate
 
-SEEDS = range(0, 120, 20)
+SEEDS = range(0, 40, 20)
 
 
 @pytest.fixture(autouse=True)

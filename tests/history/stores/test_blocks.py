@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from ensue.history import History
 from ensue.history.postings import entries_of, keys_of
 from ensue.history.stores import blocks
 from ensue.history.stores.grouping import rows_of_alike
+from ensue.history.stores.identities import Sizes
+from ensue.history.stores.sql import SqlStore
+from ensue.history.stores.sqlite import sqlite_engine
 
 NUMBERS = st.lists(st.integers(1, 2**40), min_size=1, max_size=600, unique=True).map(sorted)
 DENSE = st.lists(st.integers(1, 3_000), min_size=1, max_size=900, unique=True).map(sorted)
@@ -117,11 +121,9 @@ def test_what_comes_again_in_columns_takes_the_place_of_the_first(
         assert [each.id for each in history.find("own = 5")] == []
 
 
-def test_an_identity_is_known_also_when_it_has_moved(
-    address: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ensue.history.stores.identities.RECENT", 50)
-    with History.open(address("sqlite"), max_count=90) as history:
+def test_an_identity_is_known_also_when_it_has_moved(tmp_path: Path) -> None:
+    store = SqlStore(sqlite_engine(str(tmp_path / "h.db")), Sizes(recent=50))
+    with History(store, max_count=90) as history:
         for begin in range(0, 120, 10):
             history.add_read(_events(120)[begin : begin + 10], _fail)
         history.add_read([Event("e40", "s", "T", 9_000_000, {"n": 100})], _fail)

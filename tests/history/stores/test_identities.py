@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -16,17 +18,16 @@ from sqlalchemy import event as listening
 from ensue.errors import HistoryError
 from ensue.events.event import Event
 from ensue.history import History
-from ensue.history.stores import identities
-from ensue.history.stores.identities import Sieve
+from ensue.history.stores.identities import Sieve, Sizes
+from ensue.history.stores.sql import SqlStore
+from ensue.history.stores.sqlite import sqlite_engine
+
+SMALL = Sizes(fewest=1, recent=10, smallest=64, page=3)
+"""A sieve is used from the first event on, moved often, and soon full."""
 
 
-@pytest.fixture(autouse=True)
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sieve is used from the first event on, moved often, and soon full."""
-    monkeypatch.setattr(identities, "FEWEST", 1)
-    monkeypatch.setattr(identities, "RECENT", 10)
-    monkeypatch.setattr(identities, "SMALLEST", 64)
-    monkeypatch.setattr(identities, "PAGE", 3)
+def small(folder: str | Path, max_count: int | None = None, sizes: Sizes = SMALL) -> History:
+    return History(SqlStore(sqlite_engine(f"{folder}/h.db"), sizes), max_count=max_count)
 
 
 def events(numbers: Sequence[int], value: int) -> list[Event]:
@@ -62,8 +63,8 @@ def test_two_writers_keep_each_publication_once(batches: list[tuple[bool, str, l
     expected: dict[str, int] = {}
     with (
         TemporaryDirectory() as folder,
-        History.open(f"sqlite:{folder}/h.db") as one,
-        History.open(f"sqlite:{folder}/h.db") as other,
+        small(folder) as one,
+        small(folder) as other,
     ):
         for value, (is_one, how, numbers) in enumerate(batches):
             history = one if is_one else other
@@ -82,7 +83,7 @@ def test_two_writers_keep_each_publication_once(batches: list[tuple[bool, str, l
 
 
 def test_what_was_given_up_may_come_again(tmp_path: Path) -> None:
-    with History.open(f"sqlite:{tmp_path}/h.db", max_count=20) as history:
+    with small(tmp_path, max_count=20) as history:
         for begin in range(0, 100, 10):
             history.add_read(events(range(begin, begin + 10), 1), refuse)
         history.add_read(events(range(10), 2), refuse)
@@ -93,12 +94,9 @@ def test_what_was_given_up_may_come_again(tmp_path: Path) -> None:
         }
 
 
-def test_new_publications_are_not_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identities, "SMALLEST", 1 << 20)
+def test_new_publications_are_not_asked_for(tmp_path: Path) -> None:
     asked: list[str] = []
-    with History.open(f"sqlite:{tmp_path}/h.db") as history:
+    with small(tmp_path, sizes=replace(SMALL, smallest=1 << 20)) as history:
         history.add_read(events(range(1_000), 1), refuse)
         engine: Any = history._store._engine  # type: ignore[attr-defined]
 
@@ -115,26 +113,26 @@ def test_new_publications_are_not_asked_for(
         assert held(history)["e5"] == 2
 
 
-def test_a_failed_write_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with History.open(f"sqlite:{tmp_path}/h.db") as history:
+def test_a_failed_write_is_forgotten(tmp_path: Path) -> None:
+    with small(tmp_path) as history, sqlite3.connect(f"{tmp_path}/h.db") as beside:
         history.add_read(events(range(30), 1), refuse)
-        store: Any = history._store
-        monkeypatch.setattr(store, "_insert_postings", _broken)
-        with pytest.raises(HistoryError):
+        beside.execute(
+            "CREATE TRIGGER broken BEFORE INSERT ON ensue_entries"
+            " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+        beside.commit()
+        with pytest.raises(HistoryError, match="full"):
             history.add_read(events(range(30, 60), 2), refuse)
-        monkeypatch.undo()
+        beside.execute("DROP TRIGGER broken")
+        beside.commit()
         history.add_read(events(range(20, 60), 3), refuse)
 
         assert held(history) == {f"e{each}": 1 if each < 20 else 3 for each in range(60)}
 
 
-def _broken(_: object) -> None:
-    raise HistoryError("the disk is full")
-
-
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=200), st.integers(0, 50))
 def test_a_sieve_never_finds_too_little(numbers: list[int], room: int) -> None:
-    sieve = Sieve(room)
+    sieve = Sieve(room, smallest=64)
     halves = np.array(numbers, np.int64)
     sieve.add(halves[::2])
 
@@ -144,7 +142,7 @@ def test_a_sieve_never_finds_too_little(numbers: list[int], room: int) -> None:
 def test_a_sieve_that_is_not_full_finds_hardly_too_much() -> None:
     generator = np.random.default_rng(7)
     halves = generator.integers(-(2**63), 2**63 - 1, 400_000, dtype=np.int64)
-    sieve = Sieve(100_000)
+    sieve = Sieve(100_000, smallest=64)
     sieve.add(halves[:200_000])
 
     assert not sieve.is_full

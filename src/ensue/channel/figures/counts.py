@@ -59,7 +59,8 @@ class CountSums:
 class ChannelCounts:
     """The counts of one channel."""
 
-    def __init__(self) -> None:
+    def __init__(self, linger_seconds: float = LINGER_SECONDS) -> None:
+        self._linger_seconds = linger_seconds
         self.published = AtomicCounter()
         self.unwanted = AtomicCounter()
         self._lock = threading.Lock()
@@ -71,7 +72,7 @@ class ChannelCounts:
         now = time.monotonic()
         with self._lock:
             self._leaving.append((now, receiver))
-            while self._leaving and now - self._leaving[0][0] > LINGER_SECONDS:
+            while self._leaving and now - self._leaving[0][0] > self._linger_seconds:
                 oldest = self._leaving[0][1]
                 if oldest.is_busy:
                     break

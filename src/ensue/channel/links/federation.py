@@ -94,6 +94,7 @@ class Federation:
         self.sent = 0
         self.received = 0
         self.duplicates = 0
+        self.closing_seconds = CLOSING_SECONDS
         self._channel = channel
         self._only_here = (self.id,)
         self._link_loop = link_loop
@@ -131,7 +132,7 @@ class Federation:
         `secret`, or `certificate`, `key` and `authority`, authenticate the channels that link;
         beyond loopback one of the two is required. `buffer`, `buffer_bytes`, `overflow` and
         `patience` apply to this end of each link, as in `connect`; `sessions` bounds the number of
-        links.
+        links, `callers` that of callers in their handshake, and `handshake` its time.
         """
         from ensue.channel.links.tcp.links import Listener
 
@@ -166,11 +167,11 @@ class Federation:
         """Send all events in transit, until `deadline` at the latest, and close every link.
 
         Returns whether all of them were sent. A link whose other side does not answer gives up
-        after `CLOSING_SECONDS`.
+        after `closing_seconds`.
         """
         for listener in self._listeners:
             listener.close()
-        until = min(deadline, time.monotonic() + CLOSING_SECONDS)
+        until = min(deadline, time.monotonic() + self.closing_seconds)
         with self._lock:
             links: list[TcpLink | ChannelLink] = [*self._dialling, *self._routes.all_links()]
         was_sent = [each.close(max(0.0, until - time.monotonic())) for each in links]

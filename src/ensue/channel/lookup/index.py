@@ -29,8 +29,9 @@ KINDS_KEPT = 100_000
 class TargetIndex(Generic[Target]):
     """A `Lookup` by type, source and predicate."""
 
-    def __init__(self, types: TypeSystem) -> None:
+    def __init__(self, types: TypeSystem, kinds_kept: int = KINDS_KEPT) -> None:
         self._types = types
+        self._kinds_kept = kinds_kept
         self._wants: dict[Target, tuple[EventWant, ...]] = {}
         self._buckets: dict[Kind, Bucket[Target]] = {}
         self._sources_of: dict[str | None, int] = {}
@@ -110,7 +111,7 @@ class TargetIndex(Generic[Target]):
                 for origin in (source, None)
             ]
             plan = TargetPlan([self._buckets[kind] for kind in kinds if kind in self._buckets])
-            if len(self._plans) >= KINDS_KEPT:
+            if len(self._plans) >= self._kinds_kept:
                 self._clear_plans()
             self._plans[(type_, source)] = plan
             by_source = self.ready.setdefault(type_, {})

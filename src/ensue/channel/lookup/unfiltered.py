@@ -21,7 +21,8 @@ SOURCES_KEPT = 100_000
 class Unfiltered(Generic[Target]):
     """A `Lookup` whose targets want every event."""
 
-    def __init__(self) -> None:
+    def __init__(self, sources_kept: int = SOURCES_KEPT) -> None:
+        self._sources_kept = sources_kept
         self._replace(())
 
     def put(self, target: Target, wants: Iterable[EventWant]) -> None:  # noqa: ARG002
@@ -40,7 +41,7 @@ class Unfiltered(Generic[Target]):
     def find(self, event: Event) -> Sequence[Target]:
         # Read both before writing: an old tuple of targets must not enter a new mapping.
         ready, targets = self.ready, self._targets
-        if self._cached < SOURCES_KEPT:
+        if self._cached < self._sources_kept:
             ready.setdefault(event.type, {})[event.source] = targets
             self._cached += 1
         return targets

@@ -10,6 +10,7 @@ written is read from the rows since. A half that the sieve lets through is asked
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -21,27 +22,35 @@ from ensue.history.stores.rows import insert_rows, portions
 
 Halves = npt.NDArray[np.int64]
 
-RECENT: Final = 200_000
-"""Publications after which the identities of a slice are moved again."""
 SLICES: Final = 12
 """Parts in which recent identities are moved, by their halves: all at once would hold up the disk
 for others."""
-FEWEST: Final = 500
-"""Fewer halves are asked of the database, without a sieve."""
-PAGE: Final = 50_000
 BITS_EACH: Final = 12
 """Bits of a sieve for each half: with four probes, one of a hundred is let through in vain."""
-SMALLEST: Final = 1 << 22
 LARGEST: Final = 1 << 28
-"""Bits: half a megabyte, up to 32. With more halves than fit, more are let through in vain."""
+"""Bits: 32 megabytes. With more halves than fit, more are let through in vain."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Where the ways of keeping identities change over, for much data; tests have little."""
+
+    recent: int = 200_000
+    """Publications after which the identities of a slice are moved again."""
+    fewest: int = 500
+    """Fewer halves are asked of the database, without a sieve."""
+    page: int = 50_000
+    """Rows that are read at once."""
+    smallest: int = 1 << 22
+    """Bits of the smallest sieve: half a megabyte."""
 
 
 class Sieve:
     """A set of halves that may find too much, and never too little."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, smallest: int = Sizes.smallest) -> None:
         """Room for twice as many halves as there are."""
-        wanted = max(SMALLEST, 2 * count * BITS_EACH)
+        wanted = max(smallest, 2 * count * BITS_EACH)
         self._bits = min(LARGEST, 1 << (wanted - 1).bit_length())
         self._bytes = np.zeros(self._bits >> 3, np.uint8)
         self._room = max(self._bits // BITS_EACH, 2 * count)
@@ -76,13 +85,14 @@ class Sieve:
 class Identities:
     """The tables of identities, with a sieve over them. Used inside of transactions."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sizes | None = None) -> None:
+        self._sizes = sizes or Sizes()
         self._sieve: Sieve | None = None
         self._last = 0
 
     def numbers(self, connection: Connection, halves: Halves, last: int, count: int) -> list[int]:
         """Numbers of publications that may have halves; there are `count`, up to number `last`."""
-        if len(halves) >= FEWEST:
+        if len(halves) >= self._sizes.fewest:
             halves = halves[self._current(connection, last, count).may_hold(halves)]
         found: list[int] = []
         # In their order, each page of the index is looked at once.
@@ -100,7 +110,7 @@ class Identities:
         order = np.argsort(halves, kind="stable")
         rows = np.column_stack((halves[order], order + first))
         insert_rows(connection, schema.recent, rows.ravel().tolist())
-        step = max(1, RECENT // SLICES)
+        step = max(1, self._sizes.recent // SLICES)
         begin, end = (first - 1) // step, (first + len(halves) - 1) // step
         for number in range(max(begin, end - SLICES), end):
             low, high = _slice(number % SLICES)
@@ -115,15 +125,22 @@ class Identities:
         """The sieve with every publication up to a number."""
         sieve = self._sieve
         if sieve is not None and self._last < last:
-            for rows in _pages(connection, statements.IDENTITIES_SINCE, {"since": self._last}):
+            for rows in self._pages(connection, statements.IDENTITIES_SINCE, self._last):
                 sieve.add(halves_of([bytes(identity) for (identity,) in rows]))
         if sieve is None or sieve.is_full or self._last > last:
-            sieve = self._sieve = Sieve(count)
+            sieve = self._sieve = Sieve(count, self._sizes.smallest)
             for statement in statements.ALL_HALVES:
-                for rows in _pages(connection, statement, {}):
+                for rows in self._pages(connection, statement):
                     sieve.add(np.fromiter((half for (half,) in rows), np.int64, len(rows)))
         self._last = last
         return sieve
+
+    def _pages(
+        self, connection: Connection, statement: Select[Any], since: int | None = None
+    ) -> Iterator[Sequence[Any]]:
+        found = connection.execute(statement, {} if since is None else {"since": since})
+        while rows := found.fetchmany(self._sizes.page):
+            yield rows
 
 
 def _slice(number: int) -> tuple[int, int]:
@@ -131,14 +148,6 @@ def _slice(number: int) -> tuple[int, int]:
     width = 2**64 // SLICES
     low = number * width - 2**63
     return low, 2**63 - 1 if number == SLICES - 1 else low + width - 1
-
-
-def _pages(
-    connection: Connection, statement: Select[Any], values: dict[str, int]
-) -> Iterator[Sequence[Any]]:
-    found = connection.execute(statement, values)
-    while rows := found.fetchmany(PAGE):
-        yield rows
 
 
 def halves_of(keys: Sequence[bytes]) -> Halves:

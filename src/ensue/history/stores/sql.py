@@ -46,7 +46,7 @@ from ensue.history.store import (
 )
 from ensue.history.stores import blocks, schema, statements
 from ensue.history.stores.grouping import rows_of_alike
-from ensue.history.stores.identities import Identities, halves_of
+from ensue.history.stores.identities import Identities, Sizes, halves_of
 from ensue.history.stores.rows import (
     AT_ONCE,
     SPAN,
@@ -72,14 +72,14 @@ _PLACES: Final = statements.PLACES
 class SqlStore:
     """A store in the tables of `schema`."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, sizes: Sizes | None = None) -> None:
         self._engine = engine
         self._lock = RLock()
         self._reader: Connection | None = None
         self._connection: Connection | None = None
         self._state: Mapping[str, int] = {}
         self._is_writing = False
-        self._identities = Identities()
+        self._identities = Identities(sizes)
         self._prepare()
 
     # --- transactions ---------------------------------------------------------------------------

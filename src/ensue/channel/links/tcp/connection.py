@@ -38,7 +38,6 @@ from ensue.channel.links.tcp.wire import (
 
 WRITE_LIMIT = 256 * 1024
 """The most bytes that wait in this process for the other side to read."""
-HANDSHAKE_SECONDS = 5.0
 ACKNOWLEDGE_AFTER = 64
 ACKNOWLEDGE_WITHIN = 0.02
 HEARTBEAT = 2.0
@@ -55,6 +54,7 @@ class ConnectionOwner(Protocol):
     link_loop: LinkLoop
     protection: Protection
     is_caller: bool
+    handshake_seconds: float
 
     def introduction(self) -> Introduction:
         """The introduction of this side, without its proof."""
@@ -123,7 +123,9 @@ class TcpConnection(asyncio.Protocol):
             self.abort()
             return
         self._last_heard = self._loop.time()
-        self._handshake_timer = self._loop.call_later(HANDSHAKE_SECONDS, self._end_slow_handshake)
+        self._handshake_timer = self._loop.call_later(
+            self._owner.handshake_seconds, self._end_slow_handshake
+        )
         certificate = transport.get_extra_info("peercert")
         self._handshake = Handshake(
             self._owner.is_caller,

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from ensue.channel.links.faults import LinkFault, LinkFaultError
 from ensue.channel.links.link import Router
-from ensue.channel.links.tcp.connection import HANDSHAKE_SECONDS, TcpConnection
+from ensue.channel.links.tcp.connection import TcpConnection
 from ensue.channel.links.tcp.loop import LinkLoop
 from ensue.channel.links.tcp.outbox import Bounds
 from ensue.channel.links.tcp.protection import Protection
@@ -27,6 +27,7 @@ from ensue.channel.timing.clock import DurationLike, microseconds_in
 from ensue.errors import UsageError
 
 HIGHEST_PORT = 65_535
+HANDSHAKE = "5 s"
 CALLERS = 64
 """The most callers of a listener that are in their handshake at a time."""
 SESSIONS_A_CHANNEL = 8
@@ -50,6 +51,8 @@ class Listener:
         overflow: Overflow | None = None,
         patience: DurationLike = "30 s",
         sessions: int = 256,
+        callers: int = CALLERS,
+        handshake: DurationLike = HANDSHAKE,
         **protection: Any,
     ) -> None:
         _check_port(port, 0)
@@ -61,6 +64,8 @@ class Listener:
             for reliable in (True, False)
         }
         self._most_sessions = _at_least_one("sessions", sessions)
+        self._most_callers = _at_least_one("callers", callers)
+        self.handshake_seconds = microseconds_in(handshake, at_least=1) / 1_000_000
         self._sessions: dict[str, Session] = {}
         self._callers: set[TcpConnection] = set()
         self._in_tls_handshake: set[asyncio.Transport] = set()
@@ -83,17 +88,20 @@ class Listener:
         return Introduction(self._router.id, "listener", True, 0, 0, b"")
 
     def admit(self, connection: TcpConnection) -> bool:
-        if len(self._callers) + len(self._in_tls_handshake) >= CALLERS:
+        if self._is_full():
             return False
         self._callers.add(connection)
         return True
+
+    def _is_full(self) -> bool:
+        return len(self._callers) + len(self._in_tls_handshake) >= self._most_callers
 
     def handshake_ended(self, connection: TcpConnection) -> None:
         self._callers.discard(connection)
 
     async def start_tls(self, transport: asyncio.Transport, context: ssl.SSLContext) -> None:
         """Run the TLS handshake of a caller, which is counted from its first byte on."""
-        if len(self._callers) + len(self._in_tls_handshake) >= CALLERS:
+        if self._is_full():
             self.note_fault(LinkFault.TOO_MANY_CALLERS)
             transport.abort()
             return
@@ -105,7 +113,7 @@ class Listener:
                 connection,
                 context,
                 server_side=True,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_handshake_timeout=self.handshake_seconds,
             )
         except (OSError, TimeoutError):
             self.note_fault(LinkFault.UNAUTHENTICATED)
@@ -193,6 +201,7 @@ class TcpLink:
         _check_port(port, 1)
         self.link_loop = link_loop
         self.protection = _protection(host, protection)
+        self.handshake_seconds = microseconds_in(HANDSHAKE) / 1_000_000
         self._context = self.protection.context(is_server=False)
         self._address = (host, port)
         self._router = router
