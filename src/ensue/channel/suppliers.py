@@ -110,6 +110,9 @@ class Supplier:
 
     def send(self, type: str, data: Any = None, **extensions: str | bool | int | None) -> None:  # noqa: A002
         """Create an event and push it. While the supplier is quenched, none is created."""
+        if self._types and type not in self._types:
+            # Refused whoever listens: otherwise it would be seen only when one wants the type.
+            raise self._undeclared(type)
         if self.is_wanted or not self._is_connected:
             self.push(self.make(type, data, **extensions))
         else:
@@ -123,11 +126,7 @@ class Supplier:
         if not self._is_connected:
             raise UsageError(f"the supplier `{self.name}` is not connected any more")
         if self._types and event.type not in self._types:
-            declared = ", ".join(f"`{each}`" for each in self.publishes)
-            raise UsageError(
-                f"the supplier `{self.name}` declared {declared}; given is an event of type"
-                f" `{event.type}`: declare it too when the supplier connects"
-            )
+            raise self._undeclared(event.type)
         if self.source is not None and event.source != self.source:
             raise UsageError(
                 f"the supplier `{self.name}` declared the source `{self.source}`; given is an event"
@@ -137,6 +136,13 @@ class Supplier:
             next(self._unwanted.steps)
             return True
         return False
+
+    def _undeclared(self, type_: str) -> UsageError:
+        declared = ", ".join(f"`{each}`" for each in self.publishes)
+        return UsageError(
+            f"the supplier `{self.name}` declared {declared}; given is an event of type"
+            f" `{type_}`: declare it too when the supplier connects"
+        )
 
     def report_if_unwanted(self) -> None:
         if self._on_demand is not None and not self.is_wanted:

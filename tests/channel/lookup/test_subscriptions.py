@@ -8,12 +8,12 @@ import threading
 
 import pytest
 
-from ensue.channel import all_of, any_of, correlated, want
+from ensue.channel import all_of, any_of, correlated, nothing, want
 from ensue.channel.delivery.conditions import GROUP, matches
 from ensue.channel.lookup.index import TargetIndex
 from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.lookup.unfiltered import Unfiltered
-from ensue.channel.lookup.wants import EventWant
+from ensue.channel.lookup.wants import EventWant, Wants
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.expressions.text.parsing import parse_expression
@@ -201,6 +201,18 @@ def test_what_a_quenched_supplier_pushes_is_counted_and_goes_no_further() -> Non
 
     assert (supplier.pushed, supplier.unwanted, channel.figures().published) == (0, 2, 0)
     assert channel.figures().unwanted == 2
+
+
+@pytest.mark.parametrize("wanted", [None, "Other", "DataNotify", nothing()])
+def test_a_type_that_was_not_declared_is_refused_whoever_listens(wanted: Wants | None) -> None:
+    channel = builder().done()
+    supplier = channel.suppliers.connect("gps", "DataNotify")
+    channel.consumers.connect("one", lambda _: None, wanted)
+
+    for publish in (supplier.send, lambda type_: supplier.push(event(type_))):
+        with pytest.raises(UsageError, match=r"declared `DataNotify`; given is .* type `Other`"):
+            publish("Other")
+    assert (supplier.pushed, supplier.unwanted) == (0, 0)
 
 
 def test_a_supplier_keeps_to_what_it_declared() -> None:
