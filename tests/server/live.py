@@ -7,10 +7,7 @@ own, for tests that kill it.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +30,7 @@ from ensue.server.settings.tables import (
     TokenTable,
     WebhooksTable,
 )
+from tests.servers.forking import forked
 
 RULES = """
 eventtype Reading { attribute string sensor; attribute double celsius; };
@@ -179,15 +177,8 @@ class ServerProcess:
             f'[server]\nlisten = "127.0.0.1:{port or 0}"\ndata = "data"\nclock = "events"\n{text}'
         )
         self.errors = folder / "stderr.txt"
-        environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "ensue", "serve", str(self.config)],
-                stderr=errors,
-                stdout=subprocess.DEVNULL,
-                env=environment,
-                cwd=folder,
-            )
+            self.process = forked(["serve", str(self.config)], folder, stderr=errors.fileno())
         on_begun(self)
         self.url = self._wait()
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from playwright.sync_api import expect, sync_playwright
 from tests.federation.conftest import StartServer, server
 from tests.server.api.test_console import CHROMIUM, NEEDS_CHROMIUM, PICTURES
 from tests.server.live import ServerProcess
+from tests.servers.forking import completed
 from tests.servers.programs import free_port
 
 __all__ = ["server"]
@@ -135,10 +134,7 @@ where = "EXISTS correlation"
 def test_mistakes_of_both_are_told_at_once(tmp_path: Path) -> None:
     file = tmp_path / "ensue.toml"
     file.write_text('[server]\nlisten = "x"\n[gateway]\n[[service]]\nname = "a"\nkind = "telex"\n')
-    ended = subprocess.run(
-        [sys.executable, "-m", "ensue", "serve", str(file)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+    ended = completed(["serve", str(file)], tmp_path)
     assert ended.returncode == 2
     assert "is no address" in ended.stderr
     assert "telex" in ended.stderr

@@ -10,11 +10,11 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import pytest
 
-from ensue.server import reception
 from tests.server.live import Live, reading, serving, settings
 
 TEXT, BINARY, PING, CONTINUED = 1, 2, 9, 0
@@ -27,11 +27,13 @@ def live() -> Iterator[Live]:
         yield running
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reception, "LOOK_SECONDS", 0.05)
-    for name in ("HEAD_SECONDS", "BODY_SECONDS", "UNREAD_SECONDS"):
-        monkeypatch.setattr(reception, name, 0.5)
+IMPATIENT: dict[str, Any] = {"head_seconds": 0.5, "body_seconds": 0.5, "unread_seconds": 0.5}
+
+
+@pytest.fixture(scope="module")
+def impatient() -> Iterator[Live]:
+    with serving(settings(**IMPATIENT)) as running:
+        yield running
 
 
 @contextmanager
@@ -139,20 +141,18 @@ def test_what_is_refused_before_it_is_read_is_told_as_a_problem(
     assert head.split()[1] == str(status).encode()
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_caller_that_takes_its_time_is_cut_off(live: Live) -> None:
+def test_a_caller_that_takes_its_time_is_cut_off(impatient: Live) -> None:
     body = b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n["
     for begun in (b"", b"GET / HT", HEAD + b"X: y\r\n", HEAD + body):
-        with dialled(live) as caller:
+        with dialled(impatient) as caller:
             caller.sendall(begun)
             began = time.monotonic()
             assert everything(caller) == b""
             assert time.monotonic() - began < 5
 
 
-@pytest.mark.usefixtures("impatient")
-def test_a_body_that_trickles_in_is_cut_off(live: Live) -> None:
-    with dialled(live) as caller:
+def test_a_body_that_trickles_in_is_cut_off(impatient: Live) -> None:
+    with dialled(impatient) as caller:
         kind = b"Content-Type: application/json\r\nContent-Length: 100000\r\n\r\n"
         caller.sendall(HEAD + kind)
 
@@ -288,9 +288,8 @@ def test_pings_whose_answers_are_not_read_cost_no_memory(live: Live) -> None:
     assert got < sent * 127 / 3
 
 
-@pytest.mark.usefixtures("impatient")
 def test_subscribers_that_never_read_do_not_keep_their_places() -> None:
-    with serving(settings(subscribers=2, event_bytes=2**20)) as live:
+    with serving(settings(subscribers=2, event_bytes=2**20, **IMPATIENT)) as live:
         stream = b"GET /v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
         with (
             opened(live, "/v1/events/socket?after=0", receive_buffer=4_096),

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import httpx
 import pytest
 
 from tests.server.live import RULES, Live, ServerProcess, reading, serving, settings
+from tests.servers.forking import ForkedProcess, completed, forked
 
 
 @pytest.fixture
@@ -32,23 +32,20 @@ class Shell:
         self.folder = folder
         self.environment = {"ENSUE_URL": live.url, **environment}
 
-    def begin(self, *words: str) -> subprocess.Popen[str]:
+    def begin(self, *words: str) -> ForkedProcess:
         """A command that is left running."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "ensue", *words],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            cwd=self.folder, env={**os.environ, **self.environment},
+        return forked(
+            words, self.folder, environment={**os.environ, **self.environment},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
     def __call__(
         self, *words: str, stdin: str = "", code: int = 0
     ) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "XDG_CONFIG_HOME": str(self.folder / "config")}
-        ended = subprocess.run(
-            [sys.executable, "-m", "ensue", *words],
-            input=stdin, capture_output=True, text=True, timeout=60, check=False,
-            cwd=self.folder, env={**environment, **self.environment},
-        )  # fmt: skip
+        ended = completed(
+            words, self.folder, environment={**environment, **self.environment}, stdin=stdin
+        )
         assert ended.returncode == code, (ended.stdout, ended.stderr)
         assert "Traceback" not in ended.stderr
         return ended

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from ensue.errors import UsageError
 from ensue.server.settings import read_settings
 from tests.server.live import RULES, ServerProcess, serving, settings
+from tests.servers.forking import completed
 
 
 def test_every_problem_of_a_file_is_told_with_its_line(tmp_path: Path) -> None:
@@ -139,10 +138,7 @@ def test_a_port_that_is_taken_is_told_without_a_traceback(tmp_path: Path) -> Non
         port = live.url.rpartition(":")[2]
         file = tmp_path / "ensue.toml"
         file.write_text(f'[server]\nlisten = "127.0.0.1:{port}"\n')
-        ended = subprocess.run(
-            [sys.executable, "-m", "ensue", "serve", str(file)],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
+        ended = completed(["serve", str(file)], tmp_path)
     assert ended.returncode == 2
     assert "cannot be listened on" in ended.stderr
     assert "Traceback" not in ended.stderr

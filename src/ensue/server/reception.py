@@ -19,23 +19,20 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode, Frame
 
 from ensue.server.api.requests.problems import MEDIA_TYPE, document
+from ensue.server.settings.tables import LimitsTable
 
 LARGEST_HEAD: Final = 64 * 1024
 """Bytes of a request line and its headers."""
 LARGEST_FRAMING: Final = 16 * 1024 * 1024
 """Bytes of a body's chunk sizes and trailers; no more than `FRAMING_SHARE` times the body, too."""
 FRAMING_SHARE: Final = 8
-HEAD_SECONDS: Final = 10.0
-"""From the beginning of a connection, or of a request on it, to the last header."""
-BODY_SECONDS: Final = 30.0
 SLOWEST_BODY: Final = 32 * 1024
-"""A body has to come within `BODY_SECONDS`, and a second more for so many bytes of it."""
-UNREAD_SECONDS: Final = 60.0
-"""How long an answer may wait to be read. A subscriber can go on later from its last id."""
+"""A body has to come within `body_seconds`, and a second more for so many bytes of it."""
 MOST_PIPELINED: Final = 32
 MOST_FRAGMENTS: Final = 1_024
 """Parts of one message of a WebSocket."""
 LOOK_SECONDS: Final = 2.0
+"""How often it is looked whether the patience with a connection has ended, at least."""
 
 
 def _refusal(status: int, name: str, detail: str, *headers: str) -> bytes:
@@ -73,15 +70,20 @@ NO_REQUEST: Final = _refusal(
 class ConnectionDeadline:
     """When a connection is cut off. Looked at every few seconds, so that requests pay nothing."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport, limits: LimitsTable
+    ) -> None:
         self._loop = loop
+        self._unread_seconds = limits.unread_seconds
+        shortest = min(limits.head_seconds, limits.body_seconds, limits.unread_seconds)
+        self._look_seconds = min(LOOK_SECONDS, shortest / 4)
         self._transport = transport
         self._stuck_since: float | None = None
         self.until: float | None = None
         """When what the server waits for has to be there."""
         self.is_unread = False
         """Whether the other side does not read what it is sent."""
-        self._timer = loop.call_later(LOOK_SECONDS, self._look)
+        self._timer = loop.call_later(self._look_seconds, self._look)
 
     def end(self) -> None:
         self._timer.cancel()
@@ -92,16 +94,17 @@ class ConnectionDeadline:
             self._stuck_since = now if self._stuck_since is None else self._stuck_since
         else:
             self._stuck_since = None
-        is_stuck = self._stuck_since is not None and now - self._stuck_since > UNREAD_SECONDS
+        is_stuck = self._stuck_since is not None and now - self._stuck_since > self._unread_seconds
         if is_stuck or (self.until is not None and now > self.until):
             self._transport.abort()
             return
-        self._timer = self._loop.call_later(LOOK_SECONDS, self._look)
+        self._timer = self._loop.call_later(self._look_seconds, self._look)
 
 
 class PatientConnection(asyncio.Protocol):
     """A connection whose patience ends with it, and which knows whether it is read."""
 
+    limits = LimitsTable()
     _patience: ConnectionDeadline | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -123,16 +126,15 @@ class PatientConnection(asyncio.Protocol):
 class HttpConnection(PatientConnection, HttpToolsProtocol):
     """A connection that brings requests, until it becomes a WebSocket."""
 
-    most_connections = 10_000
     _framing = 0
     _body = 0
     _is_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._patience = ConnectionDeadline(self.loop, transport)
-        self._patience.until = self.loop.time() + HEAD_SECONDS
-        if len(self.connections) > self.most_connections:
+        self._patience = ConnectionDeadline(self.loop, transport, self.limits)
+        self._patience.until = self.loop.time() + self.limits.head_seconds
+        if len(self.connections) > self.limits.connections:
             transport.write(TOO_MANY)
             transport.close()
 
@@ -162,12 +164,12 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
         super().on_message_begin()
         self._is_head = True
         if self._patience is not None and self._patience.until is None:
-            self._patience.until = self.loop.time() + HEAD_SECONDS
+            self._patience.until = self.loop.time() + self.limits.head_seconds
 
     def on_headers_complete(self) -> None:
         self._is_head = False
         if self._patience is not None:
-            self._patience.until = self.loop.time() + BODY_SECONDS
+            self._patience.until = self.loop.time() + self.limits.body_seconds
         if len(self.pipeline) >= MOST_PIPELINED:
             self.transport.abort()
             return
@@ -192,7 +194,9 @@ class SocketConnection(PatientConnection, WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        self._patience = ConnectionDeadline(self.loop, cast(asyncio.Transport, transport))
+        self._patience = ConnectionDeadline(
+            self.loop, cast(asyncio.Transport, transport), self.limits
+        )
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -242,7 +246,7 @@ class SocketConnection(PatientConnection, WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
 
-def protocols(most_connections: int) -> dict[str, Any]:
-    """The settings of uvicorn that name these protocols."""
-    bounded = type("HttpConnection", (HttpConnection,), {"most_connections": most_connections})
-    return {"http": bounded, "ws": SocketConnection}
+def protocols(limits: LimitsTable) -> dict[str, Any]:
+    """The settings of uvicorn that name these protocols, within limits."""
+    kinds = {"http": HttpConnection, "ws": SocketConnection}
+    return {name: type(each.__name__, (each,), {"limits": limits}) for name, each in kinds.items()}

@@ -150,7 +150,7 @@ class ServingProcess:
             lifespan="off",
             server_header=False,
             date_header=False,
-            **protocols(settings.limits.connections),
+            **protocols(settings.limits),
             ws_max_size=64 * 1024,
             ws_ping_interval=20.0,
             # A compressor for each subscriber costs 300 KB of memory and most of a delivery's time.

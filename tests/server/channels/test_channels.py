@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from ensue.errors import UsageError
 from ensue.server.settings import read_settings
 from tests.server.live import RULES, ServerProcess, reading
+from tests.servers.forking import completed
 
 CASCADE = """
 eventtype Hot { attribute string sensor; };
@@ -133,9 +132,7 @@ def test_commands_work_on_a_channel_by_its_url(tmp_path: Path) -> None:
     server = ServerProcess(folder_of(tmp_path), CONFIG)
     base = f"{server.url}/channels/empty"
     command = ["publish", "--type", "Reading", "--data", "{}", "--url", base]
-    done = subprocess.run(
-        [sys.executable, "-m", "ensue", *command], capture_output=True, text=True, timeout=120
-    )
+    done = completed(command, tmp_path)
 
     assert "1 event published" in done.stdout, done.stderr
     assert len(httpx.get(f"{base}/v1/history").json()["events"]) == 1

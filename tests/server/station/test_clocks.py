@@ -13,9 +13,8 @@ import msgspec
 import pytest
 
 import ensue
-from ensue.server.station import line, private_run
+from ensue.server.station import private_run
 from ensue.server.station.entries import EVENT, TIME, JournalEntry
-from ensue.server.station.record.journal import ServerJournal
 from tests.server.live import Live, serving, settings
 
 WATCH = """
@@ -60,33 +59,28 @@ def identities(live: Live) -> list[str]:
 
 
 @pytest.mark.parametrize("lateness", ["0 s", "1 min"])
-def test_a_gap_of_hours_is_written_in_many_transactions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lateness: str
-) -> None:
-    largest = 0
-    append = ServerJournal.append
-
-    def observed(self: ServerJournal, entries: Any) -> None:
-        nonlocal largest
-        largest = max(largest, len(entries))
-        append(self, entries)
-
-    monkeypatch.setattr(ServerJournal, "append", observed)
-    monkeypatch.setattr(line, "GROUP_EVENTS", 500)
-    events = silence()
+def test_a_gap_of_hours_is_written_in_many_transactions(tmp_path: Path, lateness: str) -> None:
+    events = silence(8)
     run = ensue.parse(WATCH).start(lateness=lateness)
     made = [output.id for event in events for output in run.push(event)]
     # With a lateness the last event waits, and timers before it need not.
     expected = sorted([*made, *(output.id for output in run.advance(events[-1]["time"]))])
 
-    with serving(settings(tmp_path, lateness=lateness)) as live:
+    with serving(settings(tmp_path, lateness=lateness, transaction_events=500)) as live:
         live.put(WATCH)
+        append, sizes = live.station.journal.append, list[int]()
+
+        def observed(entries: Any) -> None:
+            sizes.append(len(entries))
+            append(entries)
+
+        live.station.journal.append = observed
         told = live.publish(events)
 
         assert told["unread"] == []
         assert identities(live) == expected
-        assert len(expected) > 40_000
-        assert largest < 500 + 3 * 4096
+        # Timers are advanced by some thousand at a time.
+        assert max(sizes) < 500 + 3 * 4096 < len(expected)
 
     with serving(settings(tmp_path, lateness=lateness)) as live:
         more = beat(1000, "s1", HOURS * 3600 + 60)
@@ -112,37 +106,34 @@ def test_a_clock_in_steps_is_recovered_from_the_journal(tmp_path: Path) -> None:
         assert identities(live) == expected
 
 
-def test_a_server_that_stops_in_a_gap_goes_on_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(line, "GROUP_EVENTS", 200)
-    events = silence(50)
+def test_a_server_that_stops_in_a_gap_goes_on_in_it(tmp_path: Path) -> None:
+    events = silence(20)
     run = ensue.parse(WATCH).start()
     expected = sorted(output.id for event in events for output in run.push(event))
     stopping = threading.Event()
     steps = 0
-    append = ServerJournal.append
-
-    def observed(self: ServerJournal, entries: Any) -> None:
-        nonlocal steps
-        append(self, entries)
-        if any(each.kind == TIME for each in entries):
-            steps += 1
-            if steps == 3:
-                stopping.set()
-                time.sleep(0.3)
-
-    with serving(settings(tmp_path)) as live, ThreadPoolExecutor(1) as pool:
+    given = settings(tmp_path, transaction_events=200)
+    with serving(given) as live, ThreadPoolExecutor(1) as pool:
         live.put(WATCH)
         live.publish(events[:-1])
-        monkeypatch.setattr(ServerJournal, "append", observed)
+        append = live.station.journal.append
+
+        def observed(entries: Any) -> None:
+            nonlocal steps
+            append(entries)
+            if any(each.kind == TIME for each in entries):
+                steps += 1
+                if steps == 3:
+                    stopping.set()
+                    time.sleep(0.3)
+
+        live.station.journal.append = observed
         answer = pool.submit(httpx.post, f"{live.url}/v1/events", json=events[-1], timeout=60)
         assert stopping.wait(30)
         live.station.line.stop()
         assert answer.result(30).status_code == 429
         done = steps
 
-    monkeypatch.setattr(ServerJournal, "append", append)
     assert done < 10
     with serving(settings(tmp_path)) as live:
         live.publish(events[-1:])

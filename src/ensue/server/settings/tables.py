@@ -60,6 +60,7 @@ class LimitsTable(SettingsTable, frozen=True, kw_only=True):
     waiting_bytes: int = 128 * 1024 * 1024
     history_lag: int = 1_000_000
     journal_events: int = 2_000_000
+    transaction_events: int = 10_000
     subscribers: int = 2_000
     subscriber_waiting: int = 2_000
     private_libraries: int = 20
@@ -75,6 +76,9 @@ class LimitsTable(SettingsTable, frozen=True, kw_only=True):
     answers: int = 10_000
     connections: int = 10_000
     requests_per_second: int = 5_000
+    head_seconds: float = 10.0
+    body_seconds: float = 30.0
+    unread_seconds: float = 60.0
     ahead: str = "1 h"
 
 

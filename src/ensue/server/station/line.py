@@ -42,8 +42,6 @@ from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.record.registry import Registry, Saved
 from ensue.server.station.rules.hosted import Hosted
 
-GROUP_EVENTS: Final = 10_000
-"""Events of one transaction, at most, beyond those of the publication that fills it."""
 GROUP_BYTES: Final = 16 * 1024 * 1024
 GROUP_TICKS: Final = 500
 """Entries of one transaction when only the clock moves."""
@@ -130,8 +128,13 @@ class LineOwner(Protocol):
 
 
 class Line:
-    def __init__(self, owner: LineOwner, waiting_events: int, waiting_bytes: int) -> None:
+    """`transaction_events`: those of one transaction, beyond the publication that fills it."""
+
+    def __init__(
+        self, owner: LineOwner, waiting_events: int, waiting_bytes: int, transaction_events: int
+    ) -> None:
         self._owner = owner
+        self._transaction_events = transaction_events
         self._most_events = waiting_events
         self._most_bytes = waiting_bytes
         self._jobs: deque[PublishedBatch | LineCall] = deque()
@@ -243,7 +246,7 @@ class Line:
             return [first]
         taken: list[PublishedBatch | LineCall] = [first]
         count, size = len(first.events), first.size
-        while self._jobs and count < GROUP_EVENTS and size < GROUP_BYTES:
+        while self._jobs and count < self._transaction_events and size < GROUP_BYTES:
             following = self._jobs[0]
             if isinstance(following, LineCall):
                 break
@@ -366,7 +369,7 @@ class Line:
             owner.seq += 1
             live.append(Live(JournalEntry(owner.seq, TIME, str(due).encode(), hosted.name), None))
             self._put_out(hosted, outputs, live)
-            if len(live) >= GROUP_EVENTS:
+            if len(live) >= self._transaction_events:
                 self._write([each.entry for each in live])
                 self._acknowledge((), live.copy(), 0, is_whole=False)
                 live.clear()

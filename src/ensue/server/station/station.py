@@ -70,7 +70,12 @@ class Station:
         self.hosted: dict[str, Hosted] = {}
         indexed = 0 if self._history_url.startswith("memory:") else self.journal.mark("indexed")
         self.indexer = Indexer(self.journal, self.history, indexed or 0)
-        self.line = Line(self, self.limits.waiting_events, self.limits.waiting_bytes)
+        self.line = Line(
+            self,
+            self.limits.waiting_events,
+            self.limits.waiting_bytes,
+            self.limits.transaction_events,
+        )
         self.feed = Feed(
             self.journal,
             self.history,
