@@ -1,7 +1,7 @@
 """The pages of the documentation, cut into the fenced blocks that they show.
 
 In comes a Markdown file; out goes a `Page` with its blocks in order, each with its language, its
-title, its section and the line it starts at. Nothing is run here: that is `test_snippets`.
+title, its section and the line it starts at. Nothing is run here: that is done in `running`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"(?P<indent> *)(?P<ticks>`{3,})(?P<info>.*)")
 _HEADING = re.compile(r"#{1,6} +(?P<text>.+)")
 _TITLE = re.compile(r'title="(?P<title>[^"]+)"')
+_STARTS_SPARK = ("pyspark", "ensue.spark", "--engine spark")
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Page:
 
     def of(self, *languages: str) -> list[Block]:
         return [block for block in self.blocks if block.language in languages]
+
+    @property
+    def needs_spark(self) -> bool:
+        """Whether Python or a command of the page starts a session of Spark."""
+        shown = "".join(block.text for block in self.of("python", "console"))
+        return any(word in shown for word in _STARTS_SPARK)
 
     @property
     def files(self) -> list[Block]:

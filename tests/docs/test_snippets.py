@@ -13,18 +13,12 @@
 - `jsonl` and `csv` blocks have a title and are used by a command or by Python of their page.
 - `text`, `mermaid` and `ebnf` blocks are not run, nor are rules of other systems (`java`, `sql`,
   `yaml`); `sh` only tells how to install and build.
+
+How Python and commands are run is in `running`. Those of pages that start Spark are in `spark/`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import os
-import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +27,9 @@ import pytest
 import ensue
 from ensue.casefile import read_cases, render, run_case
 from ensue.engine.choosing import ENGINES
-from tests.servers.programs import skip_as_missing
 
 from .pages import Block, Page, read_pages
+from .running import commands_agree, python_agrees, python_here, write_files
 
 PAGES = read_pages()
 SHOWN_ONLY = {"text", "mermaid", "ebnf", "java", "sql", "yaml"}
@@ -43,9 +37,6 @@ DATA_FILES = {"jsonl", "csv"}
 CASES = ("toml", "cor-case")
 RUN = {"cor", *CASES, "python", "console"}
 PAGES_WITH_SHELL = {"README.md", "CONTRIBUTING.md"}
-COMMANDS = ("ensue ", "cat ", "echo $?")
-PRINTED = "#> "
-END_OF_BLOCK = "--- end of a block ---"
 
 
 def blocks_of(*languages: str) -> list[Any]:
@@ -54,22 +45,9 @@ def blocks_of(*languages: str) -> list[Any]:
     ]
 
 
-def pages_with(*languages: str) -> list[Any]:
-    return [pytest.param(page, id=page.name) for page in PAGES if page.of(*languages)]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def write_files(page: Page, folder: Path) -> None:
-    for block in page.files:
-        assert block.title is not None
-        path = folder / block.title
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(block.text, "utf-8")
+def pages_with(language: str) -> list[Any]:
+    pages = [page for page in PAGES if page.of(language) and not page.needs_spark]
+    return [pytest.param(page, id=page.name) for page in pages]
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.name) for page in PAGES])
@@ -128,95 +106,13 @@ def test_golden_cases_pass_and_warn_only_where_they_say_so(
 
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_python_runs_and_prints_what_it_says(page: Page, folder: Path) -> None:
-    if any("pyspark" in block.text for block in page.of("python")):
-        pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
-        if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-            skip_as_missing("Spark needs Java 17, and there is no Java here")
     write_files(page, folder)
-    has_broker = any("TrialBroker" in block.text for block in page.of("python"))
 
-    for block, printed in (_run_apart if has_broker else _run_here)(page.of("python")):
-        said = [line for line in block.text.splitlines() if line.startswith(PRINTED.rstrip())]
-        assert printed == "".join(
-            f"{line.removeprefix(PRINTED.rstrip()).removeprefix(' ')}\n" for line in said
-        ), str(block)
-
-
-def _run_here(blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
-    """Each block with what it prints."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    for block in blocks:
-        # Blank lines keep the line numbers of a traceback those of the page.
-        code = compile("\n" * block.line + block.text, block.page, "exec")
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
-        yield block, printed.getvalue()
-
-
-def _run_apart(blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
-    """The same in a process of their own: one Java takes Kafka's connector in only once."""
-    _need_a_broker()
-    program = "".join(f"{block.text}\nprint({END_OF_BLOCK!r})\n" for block in blocks)
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    printed = done.stdout.split(f"{END_OF_BLOCK}\n")
-    yield from zip(blocks, printed[:-1], strict=True)
-
-
-def _need_a_broker() -> None:
-    from ensue.errors import UsageError
-    from ensue.spark.kafka.broker import BROKER
-    from ensue.spark.kafka.jars import fetch
-
-    try:
-        fetch([BROKER], with_dependencies=True)
-    except UsageError as error:
-        skip_as_missing(f"there is no Kafka broker: {error}")
+    python_agrees(python_here(page.of("python")))
 
 
 @pytest.mark.parametrize("page", pages_with("console"))
 def test_commands_write_what_the_page_says(page: Page, folder: Path) -> None:
     write_files(page, folder)
-    code = 0
 
-    for block in page.of("console"):
-        for command, expected in _commands(block):
-            if command == "echo $?":
-                written = f"{code}\n"
-            else:
-                code, written = _run(command, folder)
-            assert _agrees(written, expected), f"{block}: $ {command}\n{written}"
-
-
-def _commands(block: Block) -> Iterator[tuple[str, str]]:
-    parts = re.split(r"^\$ (.+)\n", block.text, flags=re.MULTILINE)
-    assert parts[0] == "", f"{block} starts with no command"
-    for command, expected in zip(parts[1::2], parts[2::2], strict=True):
-        assert command.startswith(COMMANDS), f"{block}: `{command}` is none of {COMMANDS}"
-        yield command, expected
-
-
-def _run(command: str, folder: Path) -> tuple[int, str]:
-    """The exit code, and what a terminal would show: both streams in the order of writing."""
-    binaries = str(Path(sys.executable).parent)
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=folder,
-        env={**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "80"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        stdin=subprocess.DEVNULL,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stdout.decode()
-
-
-def _agrees(written: str, expected: str) -> bool:
-    """A line `...` stands for any number of lines. Blank lines at the end do not count."""
-    pieces = re.split(r"^\.\.\.\n", expected.rstrip("\n") + "\n", flags=re.MULTILINE)
-    pattern = r"(?:.*\n)*?".join(re.escape(piece) for piece in pieces)
-    return re.fullmatch(pattern, written.rstrip("\n") + "\n") is not None
+    commands_agree(page.of("console"), folder)
