@@ -10,7 +10,6 @@ import pytest
 
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
-from ensue.events.records import following
 from ensue.events.records.following import follow
 from ensue.events.sources import open_inputs
 from tests.events.vocabulary import types_from
@@ -38,7 +37,9 @@ class Following:
 
         found: list[str] = []
         inputs = open_inputs(self._paths)
-        for record in follow(self._paths, inputs, TYPES, grow=self._grow, stops=stops):
+        for record in follow(
+            self._paths, inputs, TYPES, grow=self._grow, stops=stops, moment=0, between_looks=0
+        ):
             if isinstance(record, Event):
                 found.append(record.id)
             elif isinstance(record, Rejected):
@@ -49,11 +50,6 @@ class Following:
             else:
                 idle += 1
         return found
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "wait", lambda *_: None)
 
 
 @pytest.fixture
@@ -115,11 +111,7 @@ def test_numbers_of_lines_begin_anew_with_a_new_file(log: Path) -> None:
     assert found == ["1", "app.log:2", "app.log:1"]
 
 
-def test_new_files_of_a_folder_are_read_and_rotated_ones_not_again(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(following, "SECONDS_BETWEEN_LOOKS", 0.0)
-
+def test_new_files_of_a_folder_are_read_and_rotated_ones_not_again(log: Path) -> None:
     def rotate() -> None:
         log.rename(log.with_name("app.log.1"))
         log.write_text(line(2))

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from ensue.engine.batch.input.batches import TableBatch
 from ensue.engine.batch.input.intake import EventBatch, Intake
 from ensue.engine.counts import Counts
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.event import Event, Rejected
 from ensue.events.files.reading import read_chunks
-from ensue.events.files.text import blocks
 from ensue.events.mapping import Mapping
 from ensue.events.records.reading import read_inputs
 from ensue.events.sources import open_inputs
@@ -48,11 +48,13 @@ Record = Event | Rejected
 
 
 def in_columns(
-    path: Path, types: TypeSystem, mapping: Mapping | None, **options: Any
+    path: Path, types: TypeSystem, mapping: Mapping | None, bounds: Bounds, **options: Any
 ) -> list[Record]:
     found: list[Record] = []
     intake = Intake(types, Counts())
-    for file, chunk in read_chunks(open_inputs([str(path)], **options), types, mapping):
+    for file, chunk in read_chunks(
+        open_inputs([str(path)], **options), types, mapping, bounds=bounds
+    ):
         checked = intake.check(chunk)
         batch = checked.batch
         assert isinstance(batch, TableBatch | EventBatch)
@@ -85,16 +87,22 @@ def assert_columns_show(batch: Any, events: list[Event]) -> None:
 
 
 def row_by_row(
-    path: Path, types: TypeSystem, mapping: Mapping | None, **options: Any
+    path: Path, types: TypeSystem, mapping: Mapping | None, bounds: Bounds, **options: Any
 ) -> list[Record]:
-    return list(read_inputs(open_inputs([str(path)], **options), types, mapping=mapping))
+    inputs = open_inputs([str(path)], **options)
+    return list(read_inputs(inputs, types, mapping=mapping, bounds=bounds))
 
 
 def agree(
-    path: Path, types: TypeSystem = TYPES, mapping: Mapping | None = None, **options: Any
+    path: Path,
+    types: TypeSystem = TYPES,
+    mapping: Mapping | None = None,
+    *,
+    bounds: Bounds = BOUNDS,
+    **options: Any,
 ) -> list[Record]:
-    rows = row_by_row(path, types, mapping, **options)
-    columns = in_columns(path, types, mapping, **options)
+    rows = row_by_row(path, types, mapping, bounds, **options)
+    columns = in_columns(path, types, mapping, bounds, **options)
     assert len(columns) == len(rows)
     for one, other in zip(columns, rows, strict=True):
         assert repr(one) == repr(other)
@@ -229,11 +237,10 @@ def test_every_kind_of_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 50, 700])
-def test_blocks_of_any_size(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks.Blocks.__init__, "__defaults__", (size,))
+def test_blocks_of_any_size(tmp_path: Path, size: int) -> None:
     file = tmp_path / "events.jsonl"
     file.write_bytes(b"\xef\xbb\xbf" + b"\n".join(LINES[:30]) + b"\n")
-    agree(file)
+    agree(file, bounds=Bounds(block_bytes=size))
 
 
 def test_each_line_between_good_ones(tmp_path: Path) -> None:
@@ -241,23 +248,6 @@ def test_each_line_between_good_ones(tmp_path: Path) -> None:
         file = tmp_path / f"{number}.jsonl"
         file.write_bytes(b"\n".join([line({**GOOD, "id": "a"}), odd, line({**GOOD, "id": "b"})]))
         agree(file)
-
-
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_lines_that_were_damaged(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    rows = data.draw(st.lists(st.sampled_from(LINES), min_size=1, max_size=12))
-    text = bytearray(b"\n".join(rows))
-    for _ in range(data.draw(st.integers(0, 4))):
-        if text:
-            text[data.draw(st.integers(0, len(text) - 1))] = data.draw(
-                st.sampled_from(list(b'{}[]",:\\u0129.eE+-tfn \n\r\x00\xff\xc3'))
-            )
-    file = tmp_path_factory.mktemp("damaged") / "events.jsonl"
-    file.write_bytes(bytes(text))
-    agree(file)
 
 
 MAPPED = Mapping.parse(
@@ -416,30 +406,10 @@ def test_every_kind_of_row(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 300])
-def test_rows_in_blocks_of_any_size(
-    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blocks.Blocks.__init__, "__defaults__", (size,))
+def test_rows_in_blocks_of_any_size(tmp_path: Path, size: int) -> None:
     file = tmp_path / "events.csv"
     file.write_bytes(b"\xef\xbb\xbf\n" + "\n".join([HEADER, *ROWS[:40]]).encode())
-    agree(file)
-
-
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_rows_that_were_damaged(
-    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    rows = data.draw(st.lists(st.sampled_from(ROWS), min_size=1, max_size=12))
-    text = bytearray("\n".join(rows).encode())
-    for _ in range(data.draw(st.integers(0, 4))):
-        if text:
-            text[data.draw(st.integers(0, len(text) - 1))] = data.draw(
-                st.sampled_from(list(b'",;\n\r 019.eE+-tT\x00\xff\xc3'))
-            )
-    file = tmp_path_factory.mktemp("damaged") / "events.csv"
-    file.write_bytes(HEADER.encode() + b"\n" + bytes(text))
-    agree(file)
+    agree(file, bounds=Bounds(block_bytes=size))
 
 
 def test_rows_by_a_mapping_with_another_delimiter(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,11 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from ensue.errors import UsageError
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.event import Event, Rejected
 from ensue.events.files.output.whole_file import WholeFile
 from ensue.events.files.reading import read_chunks
-from ensue.events.files.text import blocks
-from ensue.events.records import overlong
 from ensue.events.records.parquet import MOST_BYTES
 from ensue.events.sources import open_inputs
 from ensue.events.sources.finding import find_files
@@ -27,18 +27,11 @@ LINE = b'{"id":"%d","source":"s","type":"T","time":"2024-05-06T07:00:00Z","data"
 SIZE = 120
 
 
-@pytest.fixture
-def short_records(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overlong, "RECORD_BYTES", SIZE)
-    monkeypatch.setattr(overlong, "KEPT_BYTES", 20)
+SHORT = Bounds(record_bytes=SIZE, kept_bytes=20)
 
 
-@pytest.mark.usefixtures("short_records")
 @pytest.mark.parametrize("size", [1, 50, 700])
-def test_a_line_that_is_too_long_is_refused_alone(
-    tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(blocks.Blocks.__init__, "__defaults__", (size,))
+def test_a_line_that_is_too_long_is_refused_alone(tmp_path: Path, size: int) -> None:
     file = tmp_path / "events.jsonl"
     longest = SIZE - len(LINE % (1, b"")) + 1
     lengths = [0, longest, longest + 1, 5000, 3, longest + 2, 0]
@@ -48,7 +41,7 @@ def test_a_line_that_is_too_long_is_refused_alone(
 
     for ending in (b"\n", b"\r\n", b""):
         file.write_bytes(b"".join(lines).replace(b"\n", ending or b"\n").removesuffix(b"\n"))
-        found = agree(file, TYPES)
+        found = agree(file, TYPES, bounds=replace(SHORT, block_bytes=size))
 
         refused = [each for each in found if isinstance(each, Rejected)]
         assert [each.number for each in refused] == [3, 4, 5, 7]
@@ -56,14 +49,12 @@ def test_a_line_that_is_too_long_is_refused_alone(
         assert all(len(each.raw) <= 20 for each in refused)
 
 
-@pytest.mark.usefixtures("short_records")
 @pytest.mark.parametrize("seed", range(12))
-def test_rows_of_csv_that_are_too_long(
-    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_of_csv_that_are_too_long(tmp_path: Path, seed: int) -> None:
     draw = Random(seed)
-    monkeypatch.setattr(blocks.Blocks.__init__, "__defaults__", (draw.choice([3, 90, 1000]),))
-    monkeypatch.setattr(blocks, "RECORDS_AT_ONCE", draw.choice([1, 2, 1000]))
+    bounds = replace(
+        SHORT, block_bytes=draw.choice([3, 90, 1000]), records=draw.choice([1, 2, 1000])
+    )
     rows = []
     for number in range(12):
         note = "".join(draw.choice("abc d\n,") for _ in range(draw.choice([0, 5, 90, 130, 400])))
@@ -73,28 +64,27 @@ def test_rows_of_csv_that_are_too_long(
     file = tmp_path / "events.csv"
     file.write_text("\n".join(["type,time,note,id", *rows]))
 
-    found = agree(file, TYPES)
+    found = agree(file, TYPES, bounds=bounds)
 
     assert any(isinstance(each, Event) for each in found)
     assert any(isinstance(each, Rejected) for each in found)
 
 
 @pytest.mark.parametrize("name", ["events.jsonl", "events.csv"])
-def test_a_chunk_has_so_many_records_at_most(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chunk_has_so_many_records_at_most(tmp_path: Path, name: str) -> None:
     """A block of line breaks, or of the shortest rows, takes no more room than any other."""
-    monkeypatch.setattr(blocks, "VALUES_AT_ONCE", 200)
+    bounds = Bounds(values=200)
     file = tmp_path / name
     row = LINE % (1, b"a") if name.endswith("jsonl") else b"T,2024-05-06T07:00:00Z,a,1\n"
     header = b"" if name.endswith("jsonl") else b"type,time,note,id\n"
     file.write_bytes(header + (b"\n" * 1000 + b"x\n" * 100 + row) * 3)
 
-    chunks = [chunk for _, chunk in read_chunks(open_inputs([str(file)]), TYPES)]
+    inputs = open_inputs([str(file)])
+    chunks = [chunk for _, chunk in read_chunks(inputs, TYPES, bounds=bounds)]
 
     assert sum(map(len, chunks)) == 303
     assert max(map(len, chunks)) <= 50
-    agree(file, TYPES)
+    agree(file, TYPES, bounds=bounds)
 
 
 @pytest.mark.parametrize("name", ["events.csv", "events.parquet"])
@@ -111,7 +101,7 @@ def test_more_columns_than_are_allowed(tmp_path: Path, name: str) -> None:
 
 def test_a_header_without_an_end(tmp_path: Path) -> None:
     file = tmp_path / "events.csv"
-    file.write_bytes(b'"type,' * (overlong.RECORD_BYTES // 5))
+    file.write_bytes(b'"type,' * (BOUNDS.record_bytes // 5))
     with pytest.raises(UsageError, match=r"longer than 67,108,864 bytes"):
         list(read_chunks(open_inputs([str(file)]), TYPES))
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ensue.events.bounds import Bounds
 from ensue.events.event import Rejected
-from ensue.events.files.text import blocks
 from ensue.events.mapping import Mapping
 from tests.events.files.test_agreement import GOOD, HEADER, PLAIN, agree
 
@@ -134,11 +134,6 @@ def json_rows(data: st.DataObject, good: dict[str, Any], breakages: list[Breakag
             text = data.draw(st.sampled_from(IN_TEXT))(data, text)
         rows.append(text)
     return rows
-
-
-@pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks.Blocks.__init__, "__defaults__", (4_000,))
 
 
 MANY = settings(max_examples=15, deadline=None)
@@ -296,7 +291,6 @@ def test_parquet(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) 
     agree(file, mapping=Mapping.of(timezone="Europe/Berlin"))
 
 
-@pytest.mark.usefixtures("small_blocks")
 def test_a_row_of_each_kind_is_refused_in_a_file_of_many_blocks(tmp_path: Path) -> None:
     lines, broken = [], 0
     for number in range(4 * len(WRONG_TIMES) * TENTH):
@@ -308,7 +302,7 @@ def test_a_row_of_each_kind_is_refused_in_a_file_of_many_blocks(tmp_path: Path) 
     file = tmp_path / "events.jsonl"
     file.write_bytes(b"\n".join(lines))
 
-    found = agree(file)
+    found = agree(file, bounds=Bounds(block_bytes=4_000))
 
     refused = [each for each in found if isinstance(each, Rejected)]
     assert all(each.number % TENTH == 0 for each in refused)

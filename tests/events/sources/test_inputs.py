@@ -236,14 +236,17 @@ def test_arrow_is_opened_as_it_is(tmp_path: Path) -> None:
     assert only(path).format == "arrow"
 
 
+def test_a_folder_of_more_files_than_one_means_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("")
+    (tmp_path / "b.jsonl").write_text("")
+    with pytest.raises(UsageError, match="has more than 1 files and folders in it"):
+        finding.find_files([str(tmp_path)], most_entries=1)
+
+
 def test_a_folder_that_cannot_be_looked_through_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "a.jsonl").write_text("")
-    (tmp_path / "b.jsonl").write_text("")
-    monkeypatch.setattr(finding, "MOST_ENTRIES", 1)
-    with pytest.raises(UsageError, match="has more than 1 files and folders in it"):
-        finding.find_files([str(tmp_path)])
+    """The library's refusal is made, since the superuser is refused nothing."""
 
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "/somewhere")

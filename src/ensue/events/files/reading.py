@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.files.chunk import Chunk
 from ensue.events.files.text.csv_rows import CellChunks
 from ensue.events.files.text.json_lines import LineChunks
@@ -35,6 +36,7 @@ def read_chunks(
     types: TypeSystem,
     mapping: Mapping | None = None,
     progress: OnProgress | None = None,
+    bounds: Bounds = BOUNDS,
 ) -> Iterator[FileChunk]:
     """The chunks of several files. Records without an id are numbered over all files."""
     sizes = [each.size for each in inputs]
@@ -42,7 +44,7 @@ def read_chunks(
     before = rows = 0
     for each in with_content(inputs):
         told = None if progress is None else FileProgress(progress, before, total)
-        for chunk in _chunks(each, types, mapping, rows, told):
+        for chunk in _chunks(each, types, mapping, rows, told, bounds):
             rows += len(chunk)
             yield FileChunk(each, chunk)
         before += each.size or 0
@@ -56,16 +58,19 @@ def _chunks(
     mapping: Mapping | None,
     rows_before: int,
     told: FileProgress | None,
+    bounds: Bounds,
 ) -> Iterator[Chunk]:
     if each.format in ("parquet", "arrow"):
         yield from _table_chunks(each, types, mapping, rows_before, told)
         return
     with each.open(told) as file:
         if each.format == LINES:
-            lines = LineChunks(types, each.name, mapping, rows_before)
+            lines = LineChunks(types, each.name, mapping, rows_before, bounds)
             yield from lines.chunks(file, each.path)
         else:
-            cells = CellChunks(types, each.name, each.delimiter, mapping, rows_before, each.header)
+            cells = CellChunks(
+                types, each.name, each.delimiter, mapping, rows_before, each.header, bounds
+            )
             yield from cells.chunks(file, each.path)
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ensue.errors import EventError, UsageError
+from ensue.events.bounds import BOUNDS
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
@@ -58,7 +59,7 @@ class _OpenRecord:
         self.lines.append(line)
         self._size += len(line)
         self._is_in_quotes ^= line.count(b'"') % 2 == 1
-        return not self._is_in_quotes or self._size > overlong.RECORD_BYTES
+        return not self._is_in_quotes or self._size > BOUNDS.record_bytes
 
 
 class FollowedInput:
@@ -164,12 +165,15 @@ def follow(
     grow: bool,
     stops: Callable[[], bool],
     last: LastRecord | None = None,
+    moment: float = MOMENT_SECONDS,
+    between_looks: float = SECONDS_BETWEEN_LOOKS,
 ) -> Iterator[Record | None]:
     """Records as they come, and `None` while nothing comes, until `stops` returns true.
 
     With `grow` files are followed for ever, and so are new files of folders and patterns; without
     it, the records end when all inputs have reached their ends. `last` is kept up to date with the
-    record that was read last.
+    record that was read last. While nothing comes, the inputs are asked again after `moment`
+    seconds, and folders and patterns after `between_looks`.
     """
     rows = Rows()
     last = last or LastRecord()
@@ -188,9 +192,9 @@ def follow(
         if not grow and all(each.is_whole for each in followed):
             break
         yield None
-        wait([each.source for each in followed], MOMENT_SECONDS)
-        waited += MOMENT_SECONDS
-        if grow and waited >= SECONDS_BETWEEN_LOOKS:
+        wait([each.source for each in followed], moment)
+        waited += moment
+        if grow and waited >= between_looks:
             waited = 0.0
             new = _new_inputs(paths, [each.source for each in followed])
             followed += [FollowedInput(each, types, mapping, rows, last) for each in new]

@@ -1,8 +1,8 @@
 """Records of text files that are too long.
 
 A line that never ends would fill the memory. Readers therefore cut a line to one byte more than
-`RECORD_BYTES` and skip its rest; by that length the readers of single records recognise it, and
-refuse it (`refusal`). Rows of tables are bounded in `ensue.events.records.parquet`.
+`record_bytes` (`bounds`) and skip its rest; by that length the readers of single records recognise
+it, and refuse it (`refusal`). Rows of tables are bounded in `ensue.events.records.parquet`.
 """
 
 from __future__ import annotations
@@ -10,46 +10,44 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.event import Rejected
-
-RECORD_BYTES = 1 << 26
-"""The longest record of a text file: a JSON line, or a row of CSV with all its lines."""
-
-KEPT_BYTES = 1 << 10
-"""The bytes of a longer record that are kept."""
 
 _PASSED_OVER = 1 << 20
 
 
-def problem() -> str:
+def problem(bounds: Bounds = BOUNDS) -> str:
     return (
-        f"the record is longer than {RECORD_BYTES:,} bytes, the most that one may have; its first"
-        f" {KEPT_BYTES:,} are kept"
+        f"the record is longer than {bounds.record_bytes:,} bytes, the most that one may have; its"
+        f" first {bounds.kept_bytes:,} are kept"
     )
 
 
-def refusal(number: int, raw: bytes) -> Rejected | None:
+def refusal(number: int, raw: bytes, bounds: Bounds = BOUNDS) -> Rejected | None:
     """The refusal of a record that is too long; None for any other."""
-    if len(raw) <= RECORD_BYTES or len(raw.rstrip(b"\r\n")) <= RECORD_BYTES:
+    most = bounds.record_bytes
+    if len(raw) <= most or len(raw.rstrip(b"\r\n")) <= most:
         return None
-    return refused(number, raw)
+    return refused(number, raw, bounds)
 
 
-def refused(number: int, raw: bytes) -> Rejected:
-    return Rejected(number, raw[:KEPT_BYTES].rstrip(b"\r\n"), (problem(),))
+def refused(number: int, raw: bytes, bounds: Bounds = BOUNDS) -> Rejected:
+    kept = raw[: bounds.kept_bytes].rstrip(b"\r\n")
+    return Rejected(number, kept, (problem(bounds),))
 
 
-def end_of_line_too_far(block: bytes) -> int:
+def end_of_line_too_far(block: bytes, bounds: Bounds) -> int:
     """The end of the first line with which the first record of a block is too long; -1 if none."""
-    end = block.find(b"\n", RECORD_BYTES)
-    while end >= 0 and len(block[RECORD_BYTES:end].rstrip(b"\r")) == 0:
+    most = bounds.record_bytes
+    end = block.find(b"\n", most)
+    while end >= 0 and len(block[most:end].rstrip(b"\r")) == 0:
         end = block.find(b"\n", end + 1)
     return end
 
 
-def cut_lines(file: BinaryIO) -> Iterator[bytes]:
+def cut_lines(file: BinaryIO, bounds: Bounds = BOUNDS) -> Iterator[bytes]:
     """The lines of a file, with their endings; an overlong one is cut."""
-    cut = RECORD_BYTES + 1
+    cut = bounds.record_bytes + 1
     while line := file.readline(cut):
         if len(line) == cut and not line.endswith(b"\n"):
             rest = line
@@ -62,7 +60,8 @@ def cut_lines(file: BinaryIO) -> Iterator[bytes]:
 class LineParts:
     """Complete lines from blocks of bytes. The rest of an overlong line is skipped."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds = BOUNDS) -> None:
+        self._most = bounds.record_bytes
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -86,7 +85,7 @@ class LineParts:
         self._taken()
 
     def _add(self, part: bytes) -> None:
-        kept = part[: max(0, RECORD_BYTES + 1 - self._size)]
+        kept = part[: max(0, self._most + 1 - self._size)]
         if kept:
             self._parts.append(kept)
             self._size += len(kept)

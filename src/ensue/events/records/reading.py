@@ -17,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from ensue.errors import EventError, UsageError
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
@@ -81,6 +82,7 @@ def read_inputs(
     progress: OnProgress | None = None,
     mapping: Mapping | None = None,
     last: LastRecord | None = None,
+    bounds: Bounds = BOUNDS,
 ) -> Iterator[Event | Rejected]:
     """The records of several files, one file after the other.
 
@@ -94,7 +96,7 @@ def read_inputs(
         told = None if progress is None else FileProgress(progress, before, total)
         if last is not None:
             last.file = None if each.is_stdin else each.path
-        for record in _records(each, types, name or each.name, rows, told, mapping, last):
+        for record in _records(each, types, name or each.name, rows, told, mapping, last, bounds):
             rows += 1
             yield record if isinstance(record, Event) else _in_file(record, each)
         before += each.size or 0
@@ -148,14 +150,15 @@ def _records(
     told: FileProgress | None,
     mapping: Mapping | None,
     last: LastRecord | None,
+    bounds: Bounds,
 ) -> Iterator[Event | Rejected]:
     if each.format in ("parquet", "arrow"):
         yield from _tables(each, types, name, rows_before, told, mapping, last)
         return
     with each.open(told) as file:
-        lines = _measured(file, each.path, None)
+        lines = _measured(file, each.path, None, bounds)
         content = Content(each.format, each.delimiter, each.header)
-        yield from _streamed(lines, content, types, name, mapping, rows_before, last)
+        yield from _streamed(lines, content, types, name, mapping, rows_before, last, bounds)
 
 
 def _unreadable(path: Path | str, error: Exception) -> UsageError:
@@ -171,22 +174,25 @@ def _streamed(
     mapping: Mapping | None,
     rows_before: int = 0,
     last: LastRecord | None = None,
+    bounds: Bounds = BOUNDS,
 ) -> Iterator[Event | Rejected]:
     """The records of lines; `name` is the `source` of records without one."""
     if content.format == LINES:
-        return _json_lines(lines, LineReader(types, name, mapping, last), rows_before)
-    records = CsvRecords(lines, content.delimiter)
+        return _json_lines(lines, LineReader(types, name, mapping, last, bounds), rows_before)
+    records = CsvRecords(lines, content.delimiter, bounds)
     header = content.header or records.header(name)
-    reader = CellReader(header, types, name, mapping, last)
+    reader = CellReader(header, types, name, mapping, last, bounds)
     return _csv_rows(records, reader, rows_before)
 
 
-def _measured(file: BinaryIO, name: str, progress: OnProgress | None) -> Iterator[bytes]:
+def _measured(
+    file: BinaryIO, name: str, progress: OnProgress | None, bounds: Bounds = BOUNDS
+) -> Iterator[bytes]:
     """The lines of a file without its byte order mark, with calls of `progress`."""
     total = size_of(file)
     done = told = 0
     try:
-        for line in cut_lines(file):
+        for line in cut_lines(file, bounds):
             # Only before the first line is `done` zero.
             yield line.removeprefix(_BYTE_ORDER_MARK) if done == 0 else line
             done += len(line)

@@ -11,6 +11,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ensue.errors import EventError, UsageError
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import decode, event_of, read_object
 from ensue.events.columns import convert_text
 from ensue.events.conformance import conform
@@ -31,15 +32,17 @@ class LineReader:
         name: str,
         mapping: Mapping | None = None,
         last: LastRecord | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self._last = last
+        self._bounds = bounds
         self._types = types
         self._name = name
         self._mapping = None if mapping is None or mapping.is_default else mapping
 
     def read(self, number: int, row: int, line: bytes) -> Event | Rejected:
         """The record of a line that is not blank; `row` is its id if it has none."""
-        if (refused := overlong.refusal(number, line)) is not None:
+        if (refused := overlong.refusal(number, line, self._bounds)) is not None:
             return refused
         if self._last is not None:
             self._last.read(number, line.rstrip(b"\r\n"))
@@ -65,14 +68,16 @@ class CellReader:
         name: str,
         mapping: Mapping | None = None,
         last: LastRecord | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self._last = last
+        self._bounds = bounds
         self._width = len(header)
         self._rows = row_reader(header, mapping, types, name, convert_text, f"`{name}`")
 
     def read(self, number: int, row: int, cells: Sequence[str], raw: bytes) -> Event | Rejected:
         """The record of cells; `row` is its id if it has none."""
-        if (refused := overlong.refusal(number, raw)) is not None:
+        if (refused := overlong.refusal(number, raw, self._bounds)) is not None:
             return refused
         if self._last is not None:
             self._last.read(number, raw)
@@ -102,13 +107,14 @@ class CsvRecords:
     because a quote is never closed, ends with the line with which it becomes too long.
     """
 
-    def __init__(self, lines: Iterable[bytes], delimiter: str) -> None:
+    def __init__(self, lines: Iterable[bytes], delimiter: str, bounds: Bounds = BOUNDS) -> None:
+        self._bounds = bounds
         self._lines = iter(lines)
         self._taken: list[bytes] = []
         self._size = self._count = 0
         self._is_long = False
         # The limit is one of the whole process, and the default is too small for JSON in a cell.
-        csv.field_size_limit(max(overlong.RECORD_BYTES + 2, csv.field_size_limit()))
+        csv.field_size_limit(max(bounds.record_bytes + 2, csv.field_size_limit()))
         self._reader = csv.reader(_Texts(self._take), delimiter=delimiter, strict=True)
         self.number = 1
 
@@ -119,16 +125,16 @@ class CsvRecords:
         self._count += 1
         length = self._size + len(line.rstrip(b"\r\n"))
         self._size += len(line)
-        self._is_long = length > overlong.RECORD_BYTES
+        self._is_long = length > self._bounds.record_bytes
         if self._is_long:
-            raise EventError([overlong.problem()])
+            raise EventError([overlong.problem(self._bounds)])
         return line.decode("utf-8", "surrogateescape")
 
     @property
     def raw(self) -> bytes:
         """The bytes of the record; the first bytes of a record that is too long."""
         whole = b"".join(self._taken)
-        return (whole[: overlong.KEPT_BYTES] if self._is_long else whole).rstrip(b"\r\n")
+        return (whole[: self._bounds.kept_bytes] if self._is_long else whole).rstrip(b"\r\n")
 
     def header(self, name: str) -> list[str]:
         """The names of the columns. Raises `UsageError` if the first record has none."""

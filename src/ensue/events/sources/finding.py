@@ -22,12 +22,14 @@ MOST_ENTRIES = 1_000_000
 """The most entries of a folder at any depth: a mistake such as `/` must not take hours."""
 
 
-def find_files(paths: Sequence[str], format_: str | None = None) -> list[str]:
+def find_files(
+    paths: Sequence[str], format_: str | None = None, most_entries: int = MOST_ENTRIES
+) -> list[str]:
     """The files of paths. Raises `UsageError` for a path without files."""
     found: dict[str, str] = {}
     files: list[str] = []
     for path in paths:
-        for file in _files_of(path, format_):
+        for file in _files_of(path, format_, most_entries):
             known = file if file == STDIN else os.path.realpath(file)
             if known in found:
                 raise UsageError(
@@ -38,21 +40,21 @@ def find_files(paths: Sequence[str], format_: str | None = None) -> list[str]:
     return files
 
 
-def _files_of(path: str, format_: str | None) -> list[str]:
+def _files_of(path: str, format_: str | None, most_entries: int) -> list[str]:
     if not path:
         raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
     if path == STDIN:
         return [path]
     place = Path(path)
     if place.is_dir():
-        return _of_one_format(path, _below(place), format_)
+        return _of_one_format(path, _below(place, most_entries), format_)
     if place.exists():
         return [path]
     if not glob.has_magic(path):
         raise UsageError(f"there is no file `{path}`: give the path of a file of events")
     files: list[Path] = []
     for each in sorted(_matched(path)):
-        files += _below(each) if each.is_dir() else [each]
+        files += _below(each, most_entries) if each.is_dir() else [each]
     if not files:
         raise UsageError(
             f"no file matches the pattern `{path}`: give a pattern, a folder or the path of a file"
@@ -83,14 +85,14 @@ def _folders_below(top: str) -> Iterator[str]:
         yield os.path.join(folder, "")
 
 
-def _below(folder: Path) -> list[Path]:
+def _below(folder: Path, most_entries: int) -> list[Path]:
     """The files below a folder. Raises `UsageError` if it cannot be read."""
     found: list[Path] = []
     try:
         for number, each in enumerate(folder.rglob("*")):
-            if number >= MOST_ENTRIES:
+            if number >= most_entries:
                 raise UsageError(
-                    f"`{folder}` has more than {MOST_ENTRIES:,} files and folders in it: give one"
+                    f"`{folder}` has more than {most_entries:,} files and folders in it: give one"
                     " below it, or a pattern"
                 )
             if each.is_file() and not _is_note(each.relative_to(folder).parts):

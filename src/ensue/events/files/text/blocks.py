@@ -8,18 +8,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ensue.errors import UsageError
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.files.chunk import Mask
 from ensue.events.kernels.words import count_of
-from ensue.events.records import overlong
-
-BLOCK_BYTES = 1 << 23
-"""The bytes of a file that are scanned at once. A longer record makes its block longer."""
-
-VALUES_AT_ONCE = 1 << 24
-"""The most values of a chunk. No block has more bytes, and so no more values."""
-
-RECORDS_AT_ONCE = 1 << 19
-"""The most records of a chunk: each may be refused, and is then kept by itself."""
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_BREAK = 10
@@ -28,10 +19,10 @@ LINE_BREAK = 10
 class Blocks:
     """The blocks of a file. Bytes that a reader leaves of one block come first in the next."""
 
-    def __init__(self, file: BinaryIO, name: str, size: int = BLOCK_BYTES) -> None:
+    def __init__(self, file: BinaryIO, name: str, bounds: Bounds = BOUNDS) -> None:
         self._file = file
         self._name = name
-        self._size = size
+        self._size = bounds.block_bytes
         self._rest = b""
         self._is_first = True
         self.is_last = False
@@ -62,7 +53,7 @@ class Blocks:
         self._rest = rest
 
 
-def whole_lines(blocks: Blocks) -> Iterator[bytes]:
+def whole_lines(blocks: Blocks, bounds: Bounds) -> Iterator[bytes]:
     """Blocks of whole lines. An overlong line is cut, but stays too long (`overlong`)."""
     parts: list[bytes] = []
     while True:
@@ -74,7 +65,7 @@ def whole_lines(blocks: Blocks) -> Iterator[bytes]:
         end = block.rfind(b"\n") + 1
         if end == 0:
             # The line is longer than a block.
-            room = overlong.RECORD_BYTES + 1 - sum(map(len, parts))
+            room = bounds.record_bytes + 1 - sum(map(len, parts))
             parts += [block[:room]] if room > 0 else []
             continue
         parts.append(block[:end])
@@ -84,11 +75,6 @@ def whole_lines(blocks: Blocks) -> Iterator[bytes]:
             blocks.keep(parts.pop())
     if parts:
         yield b"".join(parts)
-
-
-def records_at_once(values: int) -> int:
-    """The most records of a chunk of bounded size, with so many values each."""
-    return max(1, min(RECORDS_AT_ONCE, VALUES_AT_ONCE // max(1, values)))
 
 
 def in_lines(block: bytes, most: int) -> Iterator[bytes]:

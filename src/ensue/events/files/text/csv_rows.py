@@ -20,13 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.errors import EventError
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
-from ensue.events.files.text.blocks import LINE_BREAK, Blocks, not_utf8, records_at_once
+from ensue.events.files.text.blocks import LINE_BREAK, Blocks, not_utf8
 from ensue.events.files.text.context import fill_context
 from ensue.events.files.text.places import ValuePlaces
 from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
@@ -52,8 +53,10 @@ class CellChunks:
         mapping: Mapping | None = None,
         rows_before: int = 0,
         header: Sequence[str] | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         """`header` has the names of the columns, if the first record does not."""
+        self._bounds = bounds
         self._types = types
         self._name = name
         self._delimiter = delimiter
@@ -66,7 +69,7 @@ class CellChunks:
         self._reader: CellReader | None = None
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
-        blocks = Blocks(file, path)
+        blocks = Blocks(file, path, self._bounds)
         first = self._after_header(blocks)
         # While columns are made of one block, the next is scanned.
         with closing(ahead(self._scanned(first, blocks))) as scanned:
@@ -78,11 +81,11 @@ class CellChunks:
                     yield chunk
 
     def _scanned(self, block: bytes, blocks: Blocks) -> Iterator[_ScannedRows | _TooLong]:
-        most = records_at_once(len(self._header))
+        most = self._bounds.records_at_once(len(self._header))
         while True:
             found = self._scan(block, blocks.is_last, most)
-            if not found.used and len(block) > overlong.RECORD_BYTES + _ENDING:
-                cut, block = _cut(block, blocks)
+            if not found.used and len(block) > self._bounds.record_bytes + _ENDING:
+                cut, block = _cut(block, blocks, self._bounds)
                 yield cut
                 continue
             yield found
@@ -95,7 +98,7 @@ class CellChunks:
 
     def _refused(self, cut: _TooLong) -> Chunk:
         """A chunk of one record that is too long."""
-        record = overlong.refused(self._lines + 1, cut.begin)
+        record = overlong.refused(self._lines + 1, cut.begin, self._bounds)
         after = self._lines + cut.lines
         chunk = self._chunk_of(self._scan(_STAND_IN, True, 1))
         self._lines = after
@@ -105,7 +108,9 @@ class CellChunks:
     def use_header(self, header: list[str]) -> None:
         """Read records under these names. Raises `UsageError` if they make no events."""
         self._header = header
-        self._reader = CellReader(header, self._types, self._name, self._mapping)
+        self._reader = CellReader(
+            header, self._types, self._name, self._mapping, bounds=self._bounds
+        )
 
     def _after_header(self, blocks: Blocks) -> bytes:
         """Read the header; the rest of its block is returned."""
@@ -114,7 +119,7 @@ class CellChunks:
             self.use_header(list(self._given_header))
             return block
         while True:
-            records = CsvRecords(lines := _Lines(block), self._delimiter)
+            records = CsvRecords(lines := _Lines(block), self._delimiter, self._bounds)
             try:
                 header: list[str] | None = records.next()
             except EventError:
@@ -122,11 +127,11 @@ class CellChunks:
             # A header that fills its block may continue in the next.
             if header is not None and lines.used < len(block):
                 break
-            if blocks.is_last or len(block) > overlong.RECORD_BYTES:
+            if blocks.is_last or len(block) > self._bounds.record_bytes:
                 break
             blocks.keep(block)
             block = blocks.next()
-        records = CsvRecords(lines := _Lines(block), self._delimiter)
+        records = CsvRecords(lines := _Lines(block), self._delimiter, self._bounds)
         self.use_header(records.header(self._name))
         self._lines = lines.count
         return block[lines.used :]
@@ -159,9 +164,11 @@ class CellChunks:
         )
         is_all = rows < count
         records = room.first(rows)
-        for row in np.flatnonzero(records.ends - records.begins > overlong.RECORD_BYTES).tolist():
+        for row in np.flatnonzero(
+            records.ends - records.begins > self._bounds.record_bytes
+        ).tolist():
             begin, end = int(records.begins[row]), int(records.ends[row])
-            if overlong.refusal(0, block[begin:end]) is None:
+            if overlong.refusal(0, block[begin:end], self._bounds) is None:
                 continue
             # The long record is cut later, as the first record of the rest.
             rows, used, is_all = row, begin, False
@@ -189,6 +196,7 @@ class CellChunks:
             np.empty(len(records.begins), np.int64),
             self._delimiter,
             self._reader,
+            self._bounds,
         )
         self._lines += scanned.lines
         kept = self._number(source, records.flagged)
@@ -288,13 +296,13 @@ class CellChunks:
         )
 
 
-def _cut(block: bytes, blocks: Blocks) -> tuple[_TooLong, bytes]:
+def _cut(block: bytes, blocks: Blocks, bounds: Bounds) -> tuple[_TooLong, bytes]:
     """A record that is too long, and the bytes after the line with which it became too long.
 
     A reader of single records (`CsvRecords`) goes on at the same place.
     """
-    begin = block[: overlong.KEPT_BYTES]
-    end = overlong.end_of_line_too_far(block)
+    begin = block[: bounds.kept_bytes]
+    end = overlong.end_of_line_too_far(block, bounds)
     lines = block.count(b"\n", 0, end if end >= 0 else len(block)) + 1
     while end < 0 and not blocks.is_last:
         block = blocks.next()
@@ -378,6 +386,7 @@ class _RecordSource:
     row_numbers: Rows
     delimiter: str
     reader: CellReader
+    bounds: Bounds
 
     def at(self, rows: Rows) -> _RecordSource:
         return _RecordSource(
@@ -388,6 +397,7 @@ class _RecordSource:
             self.row_numbers[rows],
             self.delimiter,
             self.reader,
+            self.bounds,
         )
 
     def _raw(self, row: int) -> bytes:
@@ -395,14 +405,14 @@ class _RecordSource:
 
     def cells(self, row: int) -> list[str] | None:
         """The cells of a record; None if it is blank. Raises `EventError` if it is no CSV."""
-        return CsvRecords(_Lines(self._raw(row)), self.delimiter).next()
+        return CsvRecords(_Lines(self._raw(row)), self.delimiter, self.bounds).next()
 
     def read(self, rows: Rows) -> list[Event | Rejected]:
         return [self._read(row) for row in rows.tolist()]
 
     def _read(self, row: int) -> Event | Rejected:
         number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
-        if (refused := overlong.refusal(number, raw)) is not None:
+        if (refused := overlong.refusal(number, raw, self.bounds)) is not None:
             return refused
         try:
             cells = self.cells(row)

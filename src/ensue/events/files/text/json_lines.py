@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pyarrow as pa
 
+from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event, Rejected
@@ -27,7 +28,6 @@ from ensue.events.files.text.blocks import (
     Blocks,
     in_lines,
     not_utf8,
-    records_at_once,
     whole_lines,
 )
 from ensue.events.files.text.context import fill_context
@@ -39,7 +39,6 @@ from ensue.events.kernels.scanned import Records, ScannedValues
 from ensue.events.kernels.words import count_of, words_of
 from ensue.events.mapping import Mapping
 from ensue.events.nesting import path_of
-from ensue.events.records import overlong
 from ensue.events.records.text_record import LineReader
 from ensue.events.types import TypeSystem
 
@@ -99,9 +98,15 @@ class LineChunks:
     """Makes chunks of the JSON lines of one file."""
 
     def __init__(
-        self, types: TypeSystem, name: str, mapping: Mapping | None = None, rows_before: int = 0
+        self,
+        types: TypeSystem,
+        name: str,
+        mapping: Mapping | None = None,
+        rows_before: int = 0,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        self._reader = LineReader(types, name, mapping)
+        self._bounds = bounds
+        self._reader = LineReader(types, name, mapping, bounds=bounds)
         self._name = name
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
@@ -131,8 +136,8 @@ class LineChunks:
                     yield chunk
 
     def _blocks(self, file: BinaryIO, path: str) -> Iterator[bytes]:
-        most = records_at_once(self._slots)
-        for block in whole_lines(Blocks(file, path)):
+        most = self._bounds.records_at_once(self._slots)
+        for block in whole_lines(Blocks(file, path, self._bounds), self._bounds):
             yield from in_lines(block, most)
 
     def chunk(
@@ -167,7 +172,7 @@ class LineChunks:
         begins, ends = scanned.line_begins, scanned.line_ends
         beyond_ascii = (scanned.notes & json_lines.BEYOND_ASCII) != 0
         doubtful = scanned.flagged | not_utf8(block, begins, ends, beyond_ascii)
-        doubtful |= ends - begins > overlong.RECORD_BYTES
+        doubtful |= ends - begins > self._bounds.record_bytes
         columns = (self._plain_context if is_plain else self._cloud_event)(
             scanned, row_numbers, doubtful
         )
