@@ -14,8 +14,8 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from ensue.events import Rejected
 from ensue.events.bounds import Bounds
+from ensue.events.event import Rejected
 from tests.events.files import test_agreement as rows
 
 SHORT = (1, 2)
