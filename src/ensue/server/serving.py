@@ -30,6 +30,7 @@ from ensue.server.demo import Demonstration
 from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
 from ensue.server.settings.settings import is_loopback, split_address
+from ensue.server.station.rules.libraries import Edit
 
 if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
@@ -198,9 +199,10 @@ class ServingProcess:
         for each in settings.libraries:
             libraries = channels[each.channel].libraries
             text = (settings.folder / each.file).read_text("utf-8")
-            change = await libraries.put(each.name, text, "file", each.file)
+            edit = Edit(each.name, "file", each.file)
+            change = await libraries.put(edit, text)
             if change.enabled != each.enabled:
-                change = await libraries.enable(each.name, each.enabled, "file")
+                change = await libraries.enable(edit, each.enabled)
             if change.is_new:
                 changed.append(each.name)
         return changed

@@ -55,7 +55,7 @@ def test_an_operation_is_open_to_the_roles_that_it_names_and_to_no_other(
     client: httpx.Client, method: str, path: str, needed: frozenset[str], prefix: str
 ) -> None:
     def ask(who: str | None) -> httpx.Response:
-        plain = path.replace("{position}", "1").replace("{name}", "x").replace("{rule}", "y")
+        plain = path.format(position=1, version=1, name="x", rule="y")
         end = "?after=x" if (method, path) == ("GET", "/v1/events") else ""
         headers = {} if who is None else {"Authorization": f"Bearer {secret(who)}"}
         return client.request(method, f"{prefix}{plain}{end}", headers=headers)

@@ -27,6 +27,7 @@ from ensue.server.api.v1 import (
     playground,
     rules,
     types,
+    versions,
     webhooks,
 )
 from ensue.server.api.v1.events import publishing, subscribing
@@ -52,7 +53,10 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route(library, libraries.got, methods=["GET"]),
         Route(library, libraries.put, methods=["PUT"]),
         Route(library, libraries.deleted, methods=["DELETE"]),
-        Route(library + "/versions", libraries.versions, methods=["GET"]),
+        Route(library + "/versions", versions.versions, methods=["GET"]),
+        Route(library + "/versions/{version:int}", versions.version, methods=["GET"]),
+        Route(library + "/difference", versions.between, methods=["GET"]),
+        Route(library + "/difference", versions.proposed, methods=["POST"]),
         Route(library + "/enable", libraries.enabled, methods=["POST"]),
         Route(library + "/disable", libraries.disabled, methods=["POST"]),
         Route(library + "/rollback", libraries.rolled_back, methods=["POST"]),
@@ -70,6 +74,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route("/v1/audit", audit.audit, methods=["GET"]),
         Route("/v1/playground", playground.play, methods=["POST"]),
         Route("/v1/webhooks", webhooks.listed, methods=["GET"]),
+        Route("/v1/webhooks/{name}", webhooks.got, methods=["GET"]),
         Route("/v1/webhooks/{name}", webhooks.put, methods=["PUT"]),
         Route("/v1/webhooks/{name}", webhooks.deleted, methods=["DELETE"]),
         Route("/v1/figures", figures.figures, methods=["GET"]),

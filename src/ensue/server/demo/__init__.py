@@ -19,7 +19,7 @@ import msgspec
 from ensue.errors import EnsueError
 from ensue.events.cloudevents import event_of
 from ensue.events.times import format_time
-from ensue.server.station.rules.libraries import Libraries
+from ensue.server.station.rules.libraries import Edit, Libraries
 from ensue.server.station.station import Station
 
 AUTHOR: Final = "demo"
@@ -51,7 +51,8 @@ class Demonstration:
         known = {each.name for each in self._station.registry.in_force()}
         for name in LIBRARIES:
             if name not in known:
-                await self._libraries.put(name, text_of(name), AUTHOR, "the demonstration")
+                edit = Edit(name, AUTHOR, "the demonstration")
+                await self._libraries.put(edit, text_of(name))
 
     async def run(self) -> None:
         while True:

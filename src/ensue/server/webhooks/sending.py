@@ -19,6 +19,7 @@ from ensue.errors import EnsueError, UsageError
 from ensue.server.settings.reading import NAME
 from ensue.server.station.entries import KINDS, FeedDelivery
 from ensue.server.station.feed import GoneError, SubscriberWish
+from ensue.server.station.preconditions import ALWAYS, ChangedError, Precondition, digest
 from ensue.server.station.record.registry import SavedWebhook
 from ensue.server.station.rules.libraries import LimitedError, UnknownError
 from ensue.server.station.station import Station
@@ -76,7 +77,17 @@ class Webhooks:
             for name, (author, webhook) in sorted(self._settings.items())
         }
 
-    async def put(self, name: str, webhook: Webhook, author: str) -> None:
+    def tag(self, name: str) -> str | None:
+        """What tells the settings of a webhook from any others; None if there is none."""
+        found = [each for each in self._station.registry.webhooks() if each.name == name]
+        if not found:
+            return None
+        # Keyed, so that the tag gives no means to guess the secret.
+        return digest(found[0].author, found[0].settings, key=self._station.journal.tag_key())
+
+    async def put(
+        self, name: str, webhook: Webhook, author: str, expected: Precondition = ALWAYS
+    ) -> None:
         """Check a webhook, its address included, and let it run from now on."""
         await self._check(name, webhook)
         station = self._station
@@ -84,6 +95,7 @@ class Webhooks:
         saved = SavedWebhook(name, author, msgspec.json.encode(webhook), seq)
 
         def write() -> None:
+            self._check_unchanged(name, expected)
             with station.journal.write():
                 station.registry.put_webhook(saved)
 
@@ -92,19 +104,33 @@ class Webhooks:
         await self._end(name)
         self._begin(name, author, webhook, seq)
 
-    async def remove(self, name: str, author: str) -> None:
+    async def remove(self, name: str, author: str, expected: Precondition = ALWAYS) -> None:
         if name not in self._settings:
             raise UnknownError(f"there is no webhook `{name}`")
         station = self._station
 
         def write() -> None:
+            self._check_unchanged(name, expected)
             with station.journal.write():
                 station.registry.remove_webhook(name)
 
-        await self._end(name)
         await station.call(write)
+        await self._end(name)
         await station.audited(author, "delete webhook", name)
         del self._settings[name], self.standing[name]
+
+    def _check_unchanged(self, name: str, expected: Precondition) -> None:
+        if expected == ALWAYS or expected.holds(self.tag(name)):
+            return
+        if expected.is_new:
+            raise ChangedError(
+                f"there is a webhook `{name}` already: give another name, or put it with"
+                " `If-Match` and the tag of what is replaced"
+            )
+        raise ChangedError(
+            f"webhook `{name}` is no longer as you have seen it: read it again, and put it with"
+            " the tag of that answer"
+        )
 
     async def _check(self, name: str, webhook: Webhook) -> None:
         if not NAME.fullmatch(name):

@@ -26,6 +26,10 @@ def _query(name: str, schema: Schema, words: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": schema, "description": words}
 
 
+def _header(name: str, words: str) -> dict[str, Any]:
+    return {"name": name, "in": "header", "schema": s.TEXT, "description": words}
+
+
 def _path(name: str, schema: Schema, words: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": schema, "description": words}
 
@@ -33,6 +37,12 @@ def _path(name: str, schema: Schema, words: str) -> dict[str, Any]:
 LIBRARY: Final = _path("name", {"type": "string", "pattern": NAME}, "the name of a library")
 RULE: Final = _path("rule", {"type": "string", "minLength": 1}, "the name of a rule of it")
 WEBHOOK: Final = _path("name", {"type": "string", "pattern": NAME}, "the name of a webhook")
+VERSION: Final = _path(
+    "version", {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}, "a version of it"
+)
+NOTE: Final = _query("note", {"type": "string", "maxLength": 1_000}, "why it was changed")
+IF_MATCH: Final = _header("If-Match", "the `ETag` of what is changed; 412 where others were first")
+IF_NONE_MATCH: Final = _header("If-None-Match", "`*`: only if nothing is there yet, else 412")
 FILTER: Final = _query("filter", s.TEXT, "CESQL over one event, temporal terms included")
 LIMIT: Final = _query(
     "limit",
@@ -58,10 +68,22 @@ def _body(schema: Schema, *kinds: str) -> dict[str, Any]:
     return {"required": True, "content": {each: {"schema": schema} for each in kinds}}
 
 
+def _tagged(status: int, schema: Schema, words: str = "done") -> Any:
+    """As `_given`, with the tag of what is configured."""
+    headers = {"ETag": {"schema": s.TEXT, "description": "changes with what is configured"}}
+    given = _given(status, schema, words=words)
+    given[str(status)]["headers"] = headers
+    return given
+
+
 def _given(status: int, schema: Schema | None, kind: str = JSON, words: str = "done") -> Any:
     if schema is None:
         return {str(status): {"description": words}}
     return {str(status): {"description": words, "content": {kind: {"schema": schema}}}}
+
+
+IF_NEW: Final = _header("If-None-Match", "a known `ETag`: 304 where nothing is new")
+UNCHANGED: Final = {"304": {"description": "as the reader knows it"}}
 
 
 def _operation(
@@ -107,7 +129,7 @@ def paths() -> dict[str, Any]:
     """Every path with its operations."""
     library = "/v1/libraries/{name}"
     rule = library + "/rules/{rule}"
-    change, unusable = _given(200, ref("Change")), (404, 413, 422, 503)
+    change, unusable = _tagged(200, ref("Change")), (404, 413, 422, 503)
     return {
         "/v1/events": {
             "post": _operation(
@@ -142,25 +164,30 @@ def paths() -> dict[str, Any]:
         library: {
             "get": _operation(
                 "Get a library with its text",
-                _given(200, ref("Library")),
+                {**_tagged(200, ref("Library")), **UNCHANGED},
                 LIBRARY,
+                IF_NEW,
                 problems=(404,),
                 role="rules",
             ),
             "put": _operation(
                 "Put a text in force, at once; unchanged rules keep their state",
-                {**change, **_given(201, ref("Change"), words="a new library")},
+                {**change, **_tagged(201, ref("Change"), words="a new library")},
                 LIBRARY,
-                _query("note", s.TEXT, "why it was changed"),
+                NOTE,
+                IF_MATCH,
+                IF_NONE_MATCH,
                 body=_body(s.TEXT, "text/plain"),
-                problems=unusable,
+                problems=(412, *unusable),
                 role="rules",
             ),
             "delete": _operation(
                 "Take a library out of force; its versions are kept",
                 _given(204, None),
                 LIBRARY,
-                problems=(404, 503),
+                NOTE,
+                IF_MATCH,
+                problems=(404, 412, 503),
                 role="rules",
             ),
         },
@@ -169,14 +196,50 @@ def paths() -> dict[str, Any]:
                 "List the versions of a library, the latest first",
                 _given(200, array(ref("Version"))),
                 LIBRARY,
+                _query("limit", VERSION["schema"], "how many at most; all if left out"),
+                _query("before", VERSION["schema"], "only versions before this one"),
                 problems=(404,),
                 role="rules",
             )
         },
+        library + "/versions/{version}": {
+            "get": _operation(
+                "Get a version with its text",
+                _given(200, ref("Version")),
+                LIBRARY,
+                VERSION,
+                problems=(404,),
+                role="rules",
+            )
+        },
+        library + "/difference": {
+            "get": _operation(
+                "Compare two versions, line by line and rule by rule",
+                _given(200, ref("Difference")),
+                LIBRARY,
+                _query("from", VERSION["schema"], "the one before `to` if left out"),
+                _query("to", VERSION["schema"], "the one in force if left out"),
+                problems=(404,),
+                role="rules",
+            ),
+            "post": _operation(
+                "Tell what a text would change if it were put; changes nothing",
+                _tagged(200, ref("Difference")),
+                LIBRARY,
+                body=_body(s.TEXT, "text/plain"),
+                problems=(413, 422),
+                role="rules",
+            ),
+        },
         **{
             f"{library}/{word}": {
                 "post": _operation(
-                    f"{word.capitalize()} a library", change, LIBRARY, problems=(404, 422, 503),
+                    f"{word.capitalize()} a library",
+                    change,
+                    LIBRARY,
+                    NOTE,
+                    IF_MATCH,
+                    problems=(404, 412, 422, 503),
                     role="rules",
                 )
             }
@@ -187,8 +250,9 @@ def paths() -> dict[str, Any]:
                 "Put an earlier version in force again",
                 change,
                 LIBRARY,
+                IF_MATCH,
                 body=_body(ref("RollBack"), JSON),
-                problems=unusable,
+                problems=(412, *unusable),
                 role="rules",
             )
         },
@@ -286,11 +350,15 @@ def paths() -> dict[str, Any]:
         "/v1/types": {
             "get": _operation("List the declared event types", _given(200, array(ref("Type"))))
         },
-        "/v1/ontology": {"get": _operation("Get the ontology", _given(200, ref("Ontology")))},
+        "/v1/ontology": {
+            "get": _operation(
+                "Get the ontology", {**_tagged(200, ref("Ontology")), **UNCHANGED}, IF_NEW
+            )
+        },
         "/v1/ontology/reload": {
             "post": _operation(
                 "Read the files of the ontology again",
-                _given(200, ref("Ontology")),
+                _tagged(200, ref("Ontology")),
                 problems=(404, 422, 503),
                 role="admin",
             )
@@ -321,16 +389,31 @@ def paths() -> dict[str, Any]:
             )
         },
         "/v1/webhooks/{name}": {
+            "get": _operation(
+                "Get a webhook, without its secret",
+                {**_tagged(200, ref("Webhook")), **UNCHANGED},
+                WEBHOOK,
+                IF_NEW,
+                problems=(404,),
+                role="admin",
+            ),
             "put": _operation(
                 "Post what matches to a URL from now on",
-                _given(200, ref("Webhook")),
+                _tagged(200, ref("Webhook")),
                 WEBHOOK,
+                IF_MATCH,
+                IF_NONE_MATCH,
                 body=_body(ref("WebhookOf"), JSON),
-                problems=unusable,
+                problems=(412, *unusable),
                 role="admin",
             ),
             "delete": _operation(
-                "Remove a webhook", _given(204, None), WEBHOOK, problems=(404, 503), role="admin"
+                "Remove a webhook",
+                _given(204, None),
+                WEBHOOK,
+                IF_MATCH,
+                problems=(404, 412, 503),
+                role="admin",
             ),
         },
         "/v1/figures": {

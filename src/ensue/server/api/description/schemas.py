@@ -41,15 +41,14 @@ def request(optional: Sequence[str] = (), /, **members: Schema) -> Schema:
     return {**record(optional, **members), "additionalProperties": False}
 
 
+_VERSION = {"version": NUMBER, "at": TIME, "author": TEXT, "note": TEXT}
 _LISTS = dict.fromkeys(("kept", "changed", "added", "removed"), array(TEXT))
 _COUNTS = {"rule": TEXT, "library": TEXT, "version": NUMBER, "outputs": NUMBER, "rate": REAL}
 _SUMMARY = {
     "name": TEXT,
-    "version": NUMBER,
+    **_VERSION,
+    "etag": TEXT,
     "enabled": YES_NO,
-    "at": TIME,
-    "author": TEXT,
-    "note": TEXT,
     "rules": array(TEXT),
     "outputs": NUMBER,
     "refused": NUMBER,
@@ -125,10 +124,20 @@ SCHEMAS: dict[str, Schema] = {
         text=TEXT,
         refusals=array(record(id=TEXT, type=TEXT, time=TIME, problems=array(TEXT))),
     ),
-    "Version": record(
-        version=NUMBER, at=TIME, author=TEXT, note=TEXT, in_force=YES_NO, text=TEXT
+    "Version": record(**_VERSION, in_force=YES_NO, text=TEXT),
+    "Difference": record(
+        **{"from": maybe(record(**_VERSION)), "to": maybe(record(**_VERSION))},
+        unified={"type": "string", "description": "as `diff -u` writes it; empty if equal"},
+        added_lines=NUMBER,
+        removed_lines=NUMBER,
+        rules=maybe(record(**_LISTS)),
+        diagnostics=array(ref("Diagnostic")),
     ),
-    "RollBack": request(version={"type": "integer", "minimum": 1, "maximum": 2**31 - 1}),
+    "RollBack": request(
+        ("note",),
+        version={"type": "integer", "minimum": 1, "maximum": 2**31 - 1},
+        note={"type": "string", "maxLength": 1_000},
+    ),
     "DryRunOf": request(
         ("text", "since", "until"), text=maybe(TEXT), since=maybe(TIME), until=maybe(TIME)
     ),

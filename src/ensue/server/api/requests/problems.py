@@ -28,6 +28,7 @@ from ensue.errors import (
 from ensue.lang.diagnostics import Diagnostic
 from ensue.server.station.feed import GoneError
 from ensue.server.station.line import BusyError
+from ensue.server.station.preconditions import ChangedError
 from ensue.server.station.rules.libraries import LimitedError, UnknownError
 
 MEDIA_TYPE: Final = "application/problem+json"
@@ -41,6 +42,7 @@ TITLES: Final = {
     409: "in conflict with what is there",
     410: "no longer here",
     411: "the length is missing",
+    412: "no longer as it was",
     413: "too large",
     415: "no such form of request",
     421: "not called by its name",
@@ -124,6 +126,8 @@ def as_problem(error: Exception) -> ProblemError:
             return ProblemError(422, "limit", str(error), limit=error.name)
         case HistoryError():
             return ProblemError(503, "history", str(error), {"Retry-After": "2"})
+        case ChangedError():
+            return ProblemError(412, "changed", str(error))
         case UsageError() | EnsueError():
             return ProblemError(422, "usage", str(error))
         case ClientDisconnect():

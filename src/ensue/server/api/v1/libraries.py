@@ -1,8 +1,13 @@
-"""Libraries over HTTP: put with every finding, get, list, versions, roll back, dry run."""
+"""Libraries over HTTP: put with every finding, get, list, roll back, delete, dry run.
+
+Every change may name the tag of what its author has seen (`If-Match`); where others have changed
+that meanwhile, the answer is 412 with who did what, and the difference in lines.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import Request
@@ -12,8 +17,8 @@ from ensue.events.times import format_time, parse_time
 from ensue.lang.source import Source
 from ensue.library import Library
 from ensue.machine.analyses.warnings import analysis_warnings
-from ensue.server.access.tokens import Principal
-from ensue.server.api.requests.problems import diagnostic
+from ensue.server.api.requests.conditions import expected_of, quoted, tagged
+from ensue.server.api.requests.problems import ProblemError, diagnostic
 from ensue.server.api.requests.reading import (
     Parameters,
     answered,
@@ -21,23 +26,50 @@ from ensue.server.api.requests.reading import (
     libraries_of,
     principal_of,
     refused,
-    require_subject,
     station_of,
     text_of,
 )
 from ensue.server.api.requests.turns import in_turn
+from ensue.server.api.v1.versions import author_of, what_changed
+from ensue.server.station.preconditions import ChangedError
 from ensue.server.station.record.registry import InForce, Version
 from ensue.server.station.rules.dry_run import dry_run
+from ensue.server.station.rules.libraries import Edit, LibraryChange, tag_of
 from ensue.server.station.station import Station
 
-CHECK_SECONDS = 2.0
+CHECK_SECONDS: Final = 2.0
 """How long a put looks for warnings that need an analysis."""
+LONGEST_NOTE: Final = 1_000
+
+T = TypeVar("T")
 
 
-def _author(request: Request, name: str) -> Principal:
-    principal = principal_of(request, "rules")
-    require_subject(principal, name, "to work on library")
-    return principal
+def _edit(request: Request, note: str = "") -> Edit:
+    name = request.path_params["name"]
+    principal = author_of(request, name)
+    if len(note) > LONGEST_NOTE:
+        raise refused(
+            f"the note has {len(note):,} characters, and {LONGEST_NOTE:,} are allowed: say it"
+            " shorter"
+        )
+    return Edit(name, principal.name, note, expected_of(request))
+
+
+async def _changed(request: Request, edit: Edit, change: Awaitable[T]) -> T:
+    """What became of a change, or the refusal with what others changed."""
+    try:
+        return await change
+    except ChangedError as error:
+        told = await in_turn(request, what_changed, libraries_of(request), edit)
+        tag = told.pop("etag")
+        headers = {} if tag is None else {"ETag": str(tag)}
+        raise ProblemError(412, "changed", str(error), headers, **told) from None
+
+
+def _answered(request: Request, change: LibraryChange, status: int = 200, **more: Any) -> Response:
+    tag = libraries_of(request).tag(change.name)
+    answer = answered({**msgspec.to_builtins(change), **more}, status)
+    return answer if tag is None else tagged(request, answer, tag)
 
 
 async def listed(request: Request) -> Response:
@@ -54,6 +86,7 @@ def _summary(station: Station, in_force: InForce, version: Version) -> dict[str,
     return {
         "name": in_force.name,
         "version": in_force.version,
+        "etag": quoted(tag_of(in_force, version)),
         "enabled": in_force.enabled,
         "at": format_time(version.at),
         "author": version.author,
@@ -67,13 +100,13 @@ def _summary(station: Station, in_force: InForce, version: Version) -> dict[str,
 
 async def got(request: Request) -> Response:
     name = request.path_params["name"]
-    _author(request, name)
+    author_of(request, name)
     Parameters(request, ())
     station, libraries = station_of(request), libraries_of(request)
     in_force, version = libraries.in_force(name), libraries.version(name)
     hosted = station.hosted.get(name)
     refusals = list(hosted.refusals) if hosted else []
-    return answered(
+    answer = answered(
         {
             **_summary(station, in_force, version),
             "text": version.text,
@@ -84,19 +117,20 @@ async def got(request: Request) -> Response:
             ],
         }
     )  # fmt: skip
+    return tagged(request, answer, tag_of(in_force, version))
 
 
 async def put(request: Request) -> Response:
     """Put a text in force. Findings that are no errors come with the answer."""
-    name = request.path_params["name"]
-    principal = _author(request, name)
     given = Parameters(request, ("note",))
+    edit = _edit(request, given.text("note") or "")
     text = await text_of(request)
-    change = await libraries_of(request).put(name, text, principal.name, given.text("note") or "")
-    library = await in_turn(request, libraries_of(request).library, name)
-    found = await in_turn(request, warnings_of, library, text, name)
+    libraries = libraries_of(request)
+    change = await _changed(request, edit, libraries.put(edit, text))
+    library = await in_turn(request, libraries.library, edit.name)
+    found = await in_turn(request, warnings_of, library, text, edit.name)
     status = 201 if change.is_new and change.version == 1 else 200
-    return answered({**msgspec.to_builtins(change), "warnings": found}, status)
+    return _answered(request, change, status, warnings=found)
 
 
 def warnings_of(library: Library, text: str, name: str) -> list[dict[str, Any]]:
@@ -107,32 +141,10 @@ def warnings_of(library: Library, text: str, name: str) -> list[dict[str, Any]]:
 
 
 async def deleted(request: Request) -> Response:
-    name = request.path_params["name"]
-    principal = _author(request, name)
-    Parameters(request, ())
-    await libraries_of(request).remove(name, principal.name)
+    given = Parameters(request, ("note",))
+    edit = _edit(request, given.text("note") or "")
+    await _changed(request, edit, libraries_of(request).remove(edit))
     return Response(status_code=204)
-
-
-async def versions(request: Request) -> Response:
-    name = request.path_params["name"]
-    _author(request, name)
-    Parameters(request, ())
-    libraries = libraries_of(request)
-    in_force = libraries.in_force(name)
-    return answered(
-        [
-            {
-                "version": each.version,
-                "at": format_time(each.at),
-                "author": each.author,
-                "note": each.note,
-                "in_force": each.version == in_force.version,
-                "text": each.text,
-            }
-            for each in station_of(request).registry.versions(name)
-        ]
-    )
 
 
 async def enabled(request: Request) -> Response:
@@ -144,26 +156,28 @@ async def disabled(request: Request) -> Response:
 
 
 async def _switched(request: Request, is_on: bool) -> Response:
-    name = request.path_params["name"]
-    principal = _author(request, name)
-    Parameters(request, ())
-    return answered(await libraries_of(request).enable(name, is_on, principal.name))
+    given = Parameters(request, ("note",))
+    edit = _edit(request, given.text("note") or "")
+    change = await _changed(request, edit, libraries_of(request).enable(edit, is_on))
+    return _answered(request, change)
 
 
 class RollBack(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
+    note: str = ""
 
 
 async def rolled_back(request: Request) -> Response:
-    name = request.path_params["name"]
-    principal = _author(request, name)
+    author_of(request, request.path_params["name"])
     Parameters(request, ())
     wanted = await body_of(request, RollBack)
+    edit = _edit(request, wanted.note)
     libraries = libraries_of(request)
-    libraries.in_force(name)
+    libraries.in_force(edit.name)
     if not 0 < wanted.version < 2**31:
         raise refused(f"`version` is a number from 1 on; given is {wanted.version}")
-    return answered(await libraries.roll_back(name, wanted.version, principal.name))
+    change = await _changed(request, edit, libraries.roll_back(edit, wanted.version))
+    return _answered(request, change)
 
 
 class DryRunOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -177,7 +191,7 @@ class DryRunOf(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 async def tried(request: Request) -> Response:
     """How often a text would have fired over the history, and how that differs."""
     name = request.path_params["name"]
-    principal = _author(request, name)
+    principal = author_of(request, name)
     principal_of(request, "history")
     Parameters(request, ())
     wanted = await body_of(request, DryRunOf)

@@ -8,7 +8,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ensue.server.api.requests.conditions import tagged
 from ensue.server.api.requests.reading import Parameters, answered, principal_of, station_of
+from ensue.server.station.preconditions import digest
 from ensue.server.station.rules.libraries import UnknownError
 from ensue.server.station.station import Station
 
@@ -33,7 +35,12 @@ async def ontology(request: Request) -> Response:
     """The ontology that filters and libraries may ask."""
     principal_of(request)
     Parameters(request, ())
-    return answered(_ontology(station_of(request)))
+    return _ontology_answered(request)
+
+
+def _ontology_answered(request: Request) -> Response:
+    answer = answered(_ontology(station_of(request)))
+    return tagged(request, answer, digest(bytes(answer.body)))
 
 
 def _ontology(station: Station) -> dict[str, Any]:
@@ -56,4 +63,4 @@ async def ontology_read(request: Request) -> Response:
         raise UnknownError("the server has no ontology: name its files in `[ontology] files`")
     await asyncio.to_thread(station.ontology.reload)
     await station.audited(principal.name, "reload", "ontology")
-    return answered(_ontology(station))
+    return _ontology_answered(request)

@@ -12,6 +12,7 @@ by rule and id, have a row each.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -95,6 +96,8 @@ class ServerJournal:
             )
         with self.write():
             self.set_mark("format", FORMAT)
+            if self.mark("tag_key") is None:
+                self.set_mark("tag_key", secrets.randbits(63))
         self._carrier.start()
 
     def close(self) -> None:
@@ -166,6 +169,10 @@ class ServerJournal:
         if found and not isinstance(found[0][0], int):
             raise self.damaged(f"the mark `{name}` is no number")
         return found[0][0] if found else None
+
+    def tag_key(self) -> bytes:
+        """A random key of this journal, for digests of what is secret."""
+        return (self.mark("tag_key") or 0).to_bytes(8, "big")
 
     def damaged(self, what: str) -> HistoryError:
         return HistoryError(f"the journal `{self.path}` is damaged: {what}; restore it from a copy")

@@ -4,28 +4,35 @@ In comes a text and its author; out goes a `LibraryChange`, or a `LibraryError` 
 A text is read and checked before the line hears of it. The line then changes the run, which keeps
 the state of rules that mean the same, and writes version, state and audit log in one transaction:
 after a crash either all of it has happened or nothing. A disabled library forgets its state.
+
+A change may come with a `Precondition`, the state that its author has seen; where it does not hold
+in that step, nothing is changed, and `ChangedError` tells what others did.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from ensue.engine.changing import is_unchanged
 from ensue.errors import UsageError
+from ensue.events.times import format_time
 from ensue.history.asking.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
+from ensue.server.station.preconditions import ALWAYS, ChangedError, Precondition, digest
 from ensue.server.station.record.registry import InForce, Saved, Version
+from ensue.server.station.rules.differences import RuleEffects, rule_effects
 from ensue.server.station.rules.hosted import Hosted
 from ensue.server.station.station import Station
 
 T = TypeVar("T")
+
+LAST_VERSION: Final = 2**31 - 1
 
 
 class UnknownError(UsageError):
@@ -53,6 +60,21 @@ class LibraryChange(msgspec.Struct, frozen=True):
     removed: list[str]
 
 
+class Edit(NamedTuple):
+    """Who changes which library, why, and what of it that author has seen."""
+
+    name: str
+    author: str
+    note: str = ""
+    expected: Precondition = ALWAYS
+
+
+def tag_of(current: InForce, version: Version) -> str:
+    """What tells a text in force, and whether it is enabled, from any before and after."""
+    state = "on" if current.enabled else "off"
+    return f"{current.version}-{state}-{digest(version.text)}"
+
+
 class Libraries:
     """The libraries of a station."""
 
@@ -73,7 +95,7 @@ class Libraries:
     def version(self, name: str, version: int | None = None) -> Version:
         """A version of a library; without a number, the one in force."""
         wanted = self.in_force(name).version if version is None else version
-        found = self._registry.version(name, wanted)
+        found = self._registry.version(name, wanted) if wanted <= LAST_VERSION else None
         if found is None:
             there = [each.version for each in self._registry.versions(name)]
             listed = f"there are {there[-1]} to {there[0]}" if there else "there are none"
@@ -87,10 +109,36 @@ class Libraries:
             return hosted.library
         return self._station.read_library(self.version(name).text, name)
 
+    def tag(self, name: str) -> str | None:
+        """The tag of a library that is in force; None if there is none of the name."""
+        current = next((each for each in self._registry.in_force() if each.name == name), None)
+        return None if current is None else tag_of(current, self.version(name, current.version))
+
+    def effects(self, name: str, text: str) -> RuleEffects:
+        """What becomes of the rules under a name if a text is put. Raises `LibraryError`."""
+        library = self._station.read_library(text, name)
+        hosted = self._station.hosted.get(name)
+        known = next((each for each in self._registry.in_force() if each.name == name), None)
+        runs = known is None or known.enabled
+        return rule_effects(hosted.library if hosted else None, library if runs else None)
+
+    def seen(self, name: str, tags: Collection[str]) -> Version | None:
+        """The latest version that tags are of; None if it is not kept any more."""
+        for each in self._registry.versions(name):
+            ends = f"-{digest(each.text)}"
+            if any(tag.startswith(f"{each.version}-") and tag.endswith(ends) for tag in tags):
+                return each
+        return None
+
+    def versions_after(self, seen: Version) -> list[Version]:
+        """Versions of a library behind one of them, the latest first."""
+        return [each for each in self._registry.versions(seen.name) if each.version > seen.version]
+
     # --- changing -------------------------------------------------------------------------------
 
-    async def put(self, name: str, text: str, author: str, note: str = "") -> LibraryChange:
+    async def put(self, edit: Edit, text: str) -> LibraryChange:
         """Run a text under a name from now on, as a new version if it differs."""
+        name = edit.name
         if not NAME.fullmatch(name):
             raise UsageError(
                 f"`{name}` is no name of a library: it begins with a letter, and has letters,"
@@ -105,40 +153,42 @@ class Libraries:
             )
         library = await asyncio.to_thread(self._station.read_library, text, name)
         return await self._station.call(
-            lambda: self._step(lambda: self._put(name, text, library, author, note, "put"))
+            lambda: self._step(lambda: self._put(edit, text, library, "put"))
         )
 
-    async def roll_back(self, name: str, version: int, author: str) -> LibraryChange:
+    async def roll_back(self, edit: Edit, version: int) -> LibraryChange:
         """Put the text of an earlier version in force again, as a new version."""
-        old = self.version(name, version)
-        library = await asyncio.to_thread(self._station.read_library, old.text, name)
-        note = f"version {version} again"
+        old = self.version(edit.name, version)
+        library = await asyncio.to_thread(self._station.read_library, old.text, edit.name)
+        again = f"version {version} again"
+        noted = edit._replace(note=f"{again}: {edit.note}" if edit.note else again)
         return await self._station.call(
-            lambda: self._step(
-                lambda: self._put(name, old.text, library, author, note, "roll back")
-            )
+            lambda: self._step(lambda: self._put(noted, old.text, library, "roll back"))
         )
 
-    async def enable(self, name: str, enabled: bool, author: str) -> LibraryChange:
-        """Let a library run, from a fresh start, or let it rest."""
-        current = self.in_force(name)
-        library = await asyncio.to_thread(self.library, name)
-        if current.enabled == enabled:
-            return self._unchanged(current, library)
-        return await self._station.call(
-            lambda: self._step(lambda: self._enable(current, library, enabled, author))
-        )
+    async def enable(self, edit: Edit, enabled: bool) -> LibraryChange:
+        """Enable a library, whose rules start without state, or disable it."""
+        version = self.in_force(edit.name).version
+        library = await asyncio.to_thread(self.library, edit.name)
 
-    async def remove(self, name: str, author: str) -> None:
+        def apply() -> LibraryChange:
+            # Rarely, another version was put meanwhile.
+            is_current = self.in_force(edit.name).version == version
+            return self._enable(edit, library if is_current else self.library(edit.name), enabled)
+
+        return await self._station.call(lambda: self._step(apply))
+
+    async def remove(self, edit: Edit) -> None:
         """Take a library out of force. Its versions are kept, as long as few others go, too."""
-        self.in_force(name)
 
         def apply() -> None:
+            self.in_force(edit.name)
+            self._check_unchanged(edit)
             journal = self._station.journal
             with journal.write():
-                self._registry.remove(name, self._station.limits.libraries)
-                self._audit(author, "delete", name, "")
-            self._station.hosted.pop(name, None)
+                self._registry.remove(edit.name, self._station.limits.libraries)
+                self._audit(edit, "delete", edit.note)
+            self._station.hosted.pop(edit.name, None)
 
         await self._station.call(lambda: self._step(apply))
 
@@ -156,16 +206,17 @@ class Libraries:
         self._station.settle()
         return result
 
-    def _put(
-        self, name: str, text: str, library: Library, author: str, note: str, action: str
-    ) -> LibraryChange:
-        station = self._station
+    def _put(self, edit: Edit, text: str, library: Library, action: str) -> LibraryChange:
+        station, name, note = self._station, edit.name, edit.note
         self._check_limits(name, library)
         versions = self._registry.versions(name)
         current = next((each for each in self._registry.in_force() if each.name == name), None)
         enabled = current is None or current.enabled
-        if current is not None and versions and versions[0].text == text:
+        is_same = bool(versions) and versions[0].text == text
+        if current is not None and is_same and not edit.expected.is_new:
+            # Also where others put this text, or an answer was lost: what is asked for is so.
             return self._unchanged(current, library)
+        self._check_unchanged(edit)
         number = versions[0].version + 1 if versions else 1
         change = self._change(name, number, library, enabled)
         hosted = station.hosted.get(name)
@@ -178,19 +229,21 @@ class Libraries:
         at = time.time_ns() // 1000
         with station.journal.write():
             keep = station.limits.versions
-            self._registry.add_version(Version(name, number, text, at, author, note), keep)
+            self._registry.add_version(Version(name, number, text, at, edit.author, note), keep)
             self._registry.put_in_force(name, number, enabled)
-            self._audit(author, action, name, f"version {number}" + (f": {note}" if note else ""))
+            self._audit(edit, action, f"version {number}" + (f": {note}" if note else ""))
             if hosted is not None:
                 self._save(hosted)
         if hosted is not None:
             station.hosted[name] = hosted
         return change
 
-    def _enable(
-        self, current: InForce, library: Library, enabled: bool, author: str
-    ) -> LibraryChange:
+    def _enable(self, edit: Edit, library: Library, enabled: bool) -> LibraryChange:
         station = self._station
+        current = self.in_force(edit.name)
+        if current.enabled == enabled:
+            return self._unchanged(current, library)
+        self._check_unchanged(edit)
         change = self._change(current.name, current.version, library, enabled)
         started: Hosted | None = None
         if enabled:
@@ -201,7 +254,7 @@ class Libraries:
         with station.journal.write():
             self._registry.put_in_force(current.name, current.version, enabled)
             self._registry.forget_state(current.name)
-            self._audit(author, "enable" if enabled else "disable", current.name, "")
+            self._audit(edit, "enable" if enabled else "disable", edit.note)
             if started is not None:
                 self._save(started)
         station.hosted.pop(current.name, None)
@@ -209,14 +262,43 @@ class Libraries:
             station.hosted[current.name] = started
         return change
 
+    def _check_unchanged(self, edit: Edit) -> None:
+        """Raises `ChangedError` where a library is not as the author of an edit has seen it."""
+        if edit.expected == ALWAYS:
+            return
+        if edit.expected.holds(self.tag(edit.name)):
+            return
+        if edit.name not in {each.name for each in self._registry.in_force()}:
+            raise ChangedError(
+                f"library `{edit.name}` is not there any more: put it without `If-Match` to begin"
+                " it again"
+            )
+        current, version = self.in_force(edit.name), self.version(edit.name)
+        stands = (
+            f"version {version.version}{'' if current.enabled else ', disabled,'} of"
+            f" `{version.author}`, put at {format_time(version.at)}"
+            + (f" ({version.note})" if version.note else "")
+        )
+        if edit.expected.is_new:
+            raise ChangedError(
+                f"there is a library `{edit.name}` already: {stands}; give another name, or look"
+                " at `difference` and put it with `If-Match` and the tag of what is replaced"
+            )
+        raise ChangedError(
+            f"library `{edit.name}` is no longer as you have seen it: in force is {stands}; look at"
+            " `since` and `difference`, bring both changes together, and put it with the tag of"
+            " this answer"
+        )
+
     def _save(self, hosted: Hosted) -> None:
         state, counts = hosted.state()
         seq = self._station.seq
         self._registry.save_state(Saved(hosted.name, hosted.version, seq, state, counts))
         hosted.saved_seq = seq
 
-    def _audit(self, author: str, action: str, subject: str, detail: str) -> None:
-        self._registry.audit(time.time_ns() // 1000, author, action, subject, detail)
+    def _audit(self, edit: Edit, action: str, detail: str) -> None:
+        at = time.time_ns() // 1000
+        self._registry.audit(at, edit.author, action, edit.name, detail)
 
     def _check_limits(self, name: str, library: Library) -> None:
         station = self._station
@@ -253,22 +335,5 @@ class Libraries:
     def _change(self, name: str, version: int, library: Library, enabled: bool) -> LibraryChange:
         """What a library will do to the rules that run."""
         hosted = self._station.hosted.get(name)
-        old = {each.name: each for each in hosted.library.correlations} if hosted else {}
-        new = {each.name: each for each in library.correlations} if enabled else {}
-        kept: list[str] = []
-        for each in new.keys() & old.keys():
-            assert hosted is not None
-            types = hosted.library.checked.types, library.checked.types
-            if is_unchanged(old[each], new[each], *types):
-                kept.append(each)
-        in_order = list(new)
-        return LibraryChange(
-            name,
-            version,
-            enabled,
-            True,
-            [each for each in in_order if each in kept],
-            [each for each in in_order if each in old and each not in kept],
-            [each for each in in_order if each not in old],
-            [each for each in old if each not in new],
-        )
+        effects = rule_effects(hosted.library if hosted else None, library if enabled else None)
+        return LibraryChange(name, version, enabled, True, **msgspec.structs.asdict(effects))
