@@ -3,7 +3,7 @@
 A link subscribes to its source behind the last entry that it has brought over, and publishes what
 it is given. The number of that entry is a mark in the journal of the target, written after the
 events are there; where a crash comes in between, they are published again, and the target knows
-them by source, id and time. So rules of one channel read outputs of another exactly once.
+them by source, id and time (`known`). So rules of one channel read outputs of another exactly once.
 """
 
 from __future__ import annotations

@@ -36,7 +36,8 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """One row of the journal. `body` is the event as JSON; of a `TIME`, its microseconds as text.
 
     An output also has the library and the correlation that it comes from, its key and its id. A
-    `TIME` with a library is for that library only: it is on its way to the event that follows.
+    `TIME` with a library is for that library only: it is on its way to the event that follows. An
+    event that `is_stamped` came without a time, and has that of its arrival.
     """
 
     seq: int
@@ -46,6 +47,7 @@ class JournalEntry(msgspec.Struct, frozen=True, gc=False, array_like=True):
     correlation: str | None = None
     key: str | None = None
     id: str | None = None
+    is_stamped: bool = False
 
 
 class Live(msgspec.Struct, frozen=True, gc=False):

@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol
@@ -64,13 +64,19 @@ class BusyError(EnsueError):
 
 
 class PublishedBatch:
-    """Events that were published together, each with its JSON, and the future of their caller."""
+    """Events that were published together, each with its JSON, and the future of their caller.
 
-    __slots__ = ("duplicates", "events", "future", "last", "since", "size", "unread")
+    `stamped` has the places of those that came without a time, and have that of their arrival.
+    """
 
-    def __init__(self, events: Sequence[tuple[Event, bytes]], size: int) -> None:
+    __slots__ = ("duplicates", "events", "future", "last", "since", "size", "stamped", "unread")
+
+    def __init__(
+        self, events: Sequence[tuple[Event, bytes]], size: int, stamped: Collection[int] = ()
+    ) -> None:
         self.events = events
         self.size = size
+        self.stamped = stamped
         self.future: Future[PublishedBatch] = Future()
         self.since = time.perf_counter()
         self.last = 0
@@ -108,8 +114,8 @@ class LineOwner(Protocol):
     def matched(self, event: Event) -> tuple[int, ...]:
         """The temporal subscriptions that an event matches."""
 
-    def are_new(self, events: Sequence[Event]) -> Sequence[bool]:
-        """Which events have not come before; remembers them."""
+    def are_new(self, events: Sequence[Event], stamped: Collection[int]) -> Sequence[bool]:
+        """Which events have not come before; remembers them. Those stamped have a time of ours."""
 
     def next_due(self) -> int | None: ...
 
@@ -284,7 +290,7 @@ class Line:
     def _read_publication(self, publication: PublishedBatch, live: list[Live]) -> int:
         """Let every library read the events that are new; how many are."""
         owner = self._owner
-        are_new = owner.are_new([event for event, _ in publication.events])
+        are_new = owner.are_new([event for event, _ in publication.events], publication.stamped)
         libraries = list(owner.hosted.values())
         count = sum(are_new)
         publication.duplicates = len(are_new) - count
@@ -305,7 +311,7 @@ class Line:
         seq = owner.seq
         for number, (event, body) in enumerate(publication.events):
             seq += 1
-            live.append(Live(JournalEntry(seq, EVENT, body), event))
+            live.append(Live(_entry(publication, number, seq, body), event))
             for hosted in libraries:
                 try:
                     outputs = hosted.run.push(event)
@@ -337,7 +343,7 @@ class Line:
                 self._pass_gap(hosted, event, live)
         owner.seq = seq = owner.seq + 1
         matched = owner.matched(event) if owner.asks else ()
-        live.append(Live(JournalEntry(seq, EVENT, body), event, matched))
+        live.append(Live(_entry(publication, number, seq, body), event, matched))
         for hosted in reading:
             self._let_read(hosted, publication, number, event, live)
         if owner.asks:
@@ -485,6 +491,12 @@ class Line:
                 self.failure = str(again)
                 log.error("the runs cannot be put back yet: %s", again)
                 time.sleep(1.0)
+
+
+def _entry(publication: PublishedBatch, number: int, seq: int, body: bytes) -> JournalEntry:
+    if publication.stamped and number in publication.stamped:
+        return JournalEntry(seq, EVENT, body, is_stamped=True)
+    return JournalEntry(seq, EVENT, body)
 
 
 def _tell(future: Future[Any], result: Any = None, error: Exception | None = None) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -160,22 +160,29 @@ class Station:
 
     def _remember_latest(self) -> None:
         self._known.clear()
-        after = max(0, self.seq - REMEMBERED)
+        after = self.journal.first_of_latest_events(REMEMBERED, self.seq) - 1
         while rows := self.journal.inputs(after):
             after = rows[-1].seq
-            self.are_new([decode(row.body) for row in rows if row.kind == EVENT])
+            events = [row for row in rows if row.kind == EVENT]
+            stamped = {place for place, row in enumerate(events) if row.is_stamped}
+            self.are_new([decode(row.body) for row in events], stamped)
 
     # --- publishing -----------------------------------------------------------------------------
 
-    async def publish(self, events: Sequence[tuple[Event, bytes]], size: int) -> PublishedBatch:
-        """Take events; on return they are in the journal, and every rule has read them."""
+    async def publish(
+        self, events: Sequence[tuple[Event, bytes]], size: int, stamped: Collection[int] = ()
+    ) -> PublishedBatch:
+        """Take events; on return they are in the journal, and every rule has read them.
+
+        `stamped` has the places of those that came without a time, and have that of their arrival.
+        """
         if self.indexer.lag > self.limits.history_lag:
             raise BusyError(
                 f"the history is {self.indexer.lag:,} entries behind, and limit `history_lag`"
                 f" allows {self.limits.history_lag:,}",
                 seconds=5,
             )
-        publication = PublishedBatch(events, size)
+        publication = PublishedBatch(events, size, stamped)
         self.line.publish(publication)
         return await asyncio.wrap_future(publication.future)
 

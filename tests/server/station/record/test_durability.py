@@ -31,6 +31,12 @@ Silent correlation Quiet (Reading r)
 """
 
 
+TWICE = """
+eventtype Reading { attribute string sensor; attribute double celsius; };
+Reading correlation Twice (Reading r) r{2} { case true: push r; }
+"""
+
+
 def events(begin: int, count: int) -> list[dict[str, Any]]:
     """Readings of ten sensors that rise and fall, a tenth of a second apart."""
     return [
@@ -116,6 +122,33 @@ def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, batch
     assert len(set(received)) == len(received)
     assert server.stop() == 0
     assert "Traceback" not in server.errors.read_text()
+
+
+def test_events_without_a_time_that_are_sent_again_count_once(tmp_path: Path) -> None:
+    """Half of the batch has times; it comes again at once, in parts, and after a kill."""
+    batch = [reading(n, "a", 20.0 if n % 2 else 70.0) for n in range(1, 601)]
+    for each in batch[300:]:
+        del each["time"]
+    server = ServerProcess(tmp_path)
+    put(server.url, "twice", TWICE)
+
+    def sent(events: list[dict[str, Any]]) -> tuple[int, int]:
+        answer = httpx.post(f"{server.url}/v1/events", json=events).json()
+        return answer["accepted"], answer["duplicates"]
+
+    assert sent(batch) == (600, 0)
+    assert sent(batch) == (0, 600)
+    assert sent(batch[250:350]) == (0, 100)
+    server.kill()
+    server = ServerProcess(tmp_path)
+    assert sent(batch[299:]) == (0, 301)
+    assert sent([*batch, batch[0] | {"id": "other"}]) == (1, 600)
+    outputs = httpx.get(f"{server.url}/v1/outputs", params={"limit": 1_000}).json()["outputs"]
+    assert len(outputs) == 300
+    # In one batch, too: the second of an id is known by the first.
+    again = {key: value for key, value in reading(700, "a", 20).items() if key != "time"}
+    assert sent([again, again]) == (1, 1)
+    assert server.stop() == 0
 
 
 def test_a_stop_in_order_saves_states_so_that_nothing_is_read_again(tmp_path: Path) -> None:

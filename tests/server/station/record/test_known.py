@@ -43,6 +43,17 @@ def test_many_at_once_are_seen_as_one_by_one_is(
         assert at_once.are_new(events) == [in_turn.is_new(each) for each in events]
 
 
+def test_an_event_that_came_without_a_time_is_known_by_its_id() -> None:
+    known = KnownIdentities(10)
+    first, later = event(1), Event.of("A", time=2, id="1")
+
+    assert known.are_new([first], {0}) == [True]
+    assert known.are_new([later, event(3)], {0}) == [False, True]
+    # One of the sender's own time is another.
+    assert known.is_new(later)
+    assert not known.is_new(Event.of("A", time=9, id="1"), is_stamped=True)
+
+
 def test_halves_of_an_interval_and_other_sources_are_others() -> None:
     known = KnownIdentities(10)
 

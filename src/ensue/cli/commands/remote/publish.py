@@ -124,20 +124,20 @@ class _Totals:
             return "nothing was published"
         return (
             f"{self.words()}, up to line {self.last:,}: once the server answers, publish the whole"
-            " file again; events that it has already, by source, id and time, are not read twice"
+            " file again; events that it has already are not read twice"
         )
 
 
 def _sent(server: Server, lines: list[_Line], totals: _Totals) -> dict[str, Any]:
     """Send a batch. Returns the answer of the server, also if it rejects every event.
 
-    If the server does not answer any more, the batch is sent again for a while, provided that all
-    its events have a time, by which the server recognises events that it has already.
+    If the server does not answer any more, the batch is sent again for a while: the server
+    recognises events that it has already.
     """
     body = b"\n".join(each.text for each in lines)
     headers = {"Content-Type": "application/x-ndjson"}
     limit = time.monotonic() + PATIENCE_SECONDS
-    may_wait = totals.last > 0 and all(b'"time"' in each.text for each in lines)
+    may_wait = totals.last > 0
     while True:
         try:
             answer: dict[str, Any] = server.ask("POST", "/v1/events", content=body, headers=headers)

@@ -6,15 +6,16 @@ with their versions, the state of their runs, and the audit log, so that a chang
 the state that goes with it are one transaction. One thread writes (the line); any thread reads.
 
 Events that follow on each other share a row (a *run*), since a row costs more than an event: the
-row has the number of the last of them, and their JSON line by line. Outputs, which are looked for
-by rule and id, have a row each.
+row has the number of the last of them, and their JSON line by line; its `key` says which of them
+came without a time (`STAMPED`, or their places from 0). Outputs, which are looked for by rule and
+id, have a row each.
 """
 
 from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -37,6 +38,8 @@ TROUBLES: Final = (sqlite3.Error, UnicodeDecodeError)
 PAGE: Final = 2_000
 PAGE_BYTES: Final = 4 * 1024 * 1024
 """A page ends with the row that goes beyond."""
+STAMPED: Final = "*"
+"""Of a run: all of its events came without a time."""
 LONGEST_RUN: Final = 250
 """Events in one row: what is read to get at one of them."""
 RUN_BYTES: Final = 1024 * 1024
@@ -71,6 +74,7 @@ CREATE TABLE IF NOT EXISTS webhooks (
 """
 
 _COLUMNS: Final = "seq, kind, body, library, correlation, key, id"
+COLUMNS: Final = 7
 
 
 class ServerJournal:
@@ -320,30 +324,48 @@ class ServerJournal:
             return
         # JSON has no line ends outside of its texts, where they are escaped.
         bodies = row[2].split(b"\n")
-        for seq, body in enumerate(bodies, row[0] - len(bodies) + 1):
-            yield JournalEntry(seq, EVENT, body)
+        first = row[0] - len(bodies) + 1
+        stamped = self._stamped(row, len(bodies))
+        for place, body in enumerate(bodies):
+            is_stamped = place in stamped
+            yield JournalEntry(first + place, EVENT, body, is_stamped=is_stamped)
+
+    def _stamped(self, row: tuple[Any, ...], count: int) -> Collection[int]:
+        """The places of those events of a run that came without a time."""
+        given = row[5]
+        if not given:
+            return ()
+        try:
+            return range(count) if given == STAMPED else frozenset(map(int, given.split(",")))
+        except ValueError:
+            raise self.damaged(f"entry {row[0]} is of no known form") from None
 
 
 def _rows(entries: Sequence[JournalEntry]) -> list[tuple[Any, ...]]:
     """Rows of entries, with events that follow on each other in runs."""
     rows: list[tuple[Any, ...]] = []
-    waiting: list[bytes] = []
-    last = size = 0
+    waiting: list[JournalEntry] = []
+    size = 0
     for entry in entries:
         if entry.kind == EVENT:
-            waiting.append(entry.body)
-            last = entry.seq
+            waiting.append(entry)
             size += len(entry.body)
             if len(waiting) < LONGEST_RUN and size < RUN_BYTES:
                 continue
         if waiting:
-            rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
+            rows.append(_run(waiting))
             waiting, size = [], 0
         if entry.kind != EVENT:
-            rows.append(astuple(entry))
+            rows.append(astuple(entry)[:COLUMNS])
     if waiting:
-        rows.append((last, RUN, b"\n".join(waiting), None, None, None, None))
+        rows.append(_run(waiting))
     return rows
+
+
+def _run(events: Sequence[JournalEntry]) -> tuple[Any, ...]:
+    stamped = [place for place, each in enumerate(events) if each.is_stamped]
+    key = STAMPED if len(stamped) == len(events) else ",".join(map(str, stamped)) or None
+    return events[-1].seq, RUN, b"\n".join([each.body for each in events]), None, None, key, None
 
 
 def _connected(path: Path) -> sqlite3.Connection:

@@ -1,5 +1,8 @@
 """The latest events by source, id and time, so that one that is sent again is not read again.
 
+An event that came without a time has that of its arrival, which is another each time that it is
+sent: such an event is known by source and id alone, as CloudEvents tells events apart.
+
 They are kept in two generations: when the younger is full, it becomes the older one, and what was
 the older is forgotten. So at least `count` are remembered, at most twice as many, and to remember
 one is to add it to a set. Senders choose ids and sources: what is long is kept as a digest.
@@ -7,13 +10,13 @@ one is to add it to a set. Senders choose ids and sources: what is long is kept 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from hashlib import blake2b
 from typing import Final
 
 from ensue.events.event import Event
 
-Identity = tuple[str | bytes, str | bytes, int, object]
+Identity = tuple[str | bytes, str | bytes, int | None, object]
 
 LONGEST_KEPT: Final = 128
 """Characters of an id or a source; a longer one is remembered by a digest."""
@@ -26,8 +29,9 @@ class KnownIdentities:
         self._younger: set[Identity] = set()
         self._older: set[Identity] = set()
 
-    def is_new(self, event: Event) -> bool:
-        """Whether an event has not come before; remembers it."""
+    def is_new(self, event: Event, is_stamped: bool = False) -> bool:
+        """Whether an event has not come before; remembers it. A time of ours does not count."""
+        time = None if is_stamped else event.time
         extensions = event.extensions
         # The halves of an interval have one source and id, and are told apart by phase and time.
         phase = extensions.get("phase") if extensions else None
@@ -35,9 +39,9 @@ class KnownIdentities:
         identity: Identity
         if len(source) <= LONGEST_KEPT and len(id_) <= LONGEST_KEPT and not isinstance(phase, str):
             # One text for each source: decoders make a new one for every event.
-            identity = (self._sources.setdefault(source, source), id_, event.time, phase)
+            identity = (self._sources.setdefault(source, source), id_, time, phase)
         else:
-            identity = (_short(source), _short(id_), event.time, _short(phase))
+            identity = (_short(source), _short(id_), time, _short(phase))
         younger = self._younger
         if identity in younger or identity in self._older:
             return False
@@ -45,8 +49,13 @@ class KnownIdentities:
         self._turn_if_full()
         return True
 
-    def are_new(self, events: Sequence[Event]) -> list[bool]:
-        """As `is_new` of each in turn; most batches are new as a whole, which is quicker seen."""
+    def are_new(self, events: Sequence[Event], stamped: Collection[int] = ()) -> list[bool]:
+        """As `is_new` of each in turn; most batches are new as a whole, which is quicker seen.
+
+        `stamped` has the places of events that came without a time.
+        """
+        if stamped:
+            return [self.is_new(each, place in stamped) for place, each in enumerate(events)]
         identities = self._plain_identities(events)
         added = set(identities)
         younger, older = self._younger, self._older

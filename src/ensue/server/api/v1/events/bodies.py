@@ -69,12 +69,16 @@ class Rejection(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct):
-    """The events of one body. `places` says where each that is taken stood in it."""
+    """The events of one body. `places` says where each that is taken stood in it.
+
+    `stamped` are those of `taken`, from 0, that came without a time.
+    """
 
     taken: Taken
     rejected: list[Rejection]
     places: Sequence[int]
     is_denied: bool = False
+    stamped: set[int] = msgspec.field(default_factory=set)
 
 
 class BodyReader:
@@ -205,12 +209,15 @@ class BodyReader:
         places: list[int] = []
         read = Read([], [], places)
         for index, each in enumerate(members):
+            is_stamped = isinstance(each, dict) and each.get("time") is None
             try:
                 read.taken.append(self._one(each))
             except EventError as error:
                 read.is_denied = read.is_denied or isinstance(error, DeniedError)
                 read.rejected.append(Rejection(index, error.problems))
             else:
+                if is_stamped:
+                    read.stamped.add(len(places))
                 places.append(index)
         return read
 

@@ -69,7 +69,7 @@ async def publish(request: Request) -> Response:
             f" ({principal.event_rate.per_second:,}); try again in {seconds} s",
             {"Retry-After": str(seconds)},
         )
-    done = await station.publish(taken, len(body))
+    done = await station.publish(taken, len(body), read.stamped)
     places = read.places
     answer = PublishAnswer(
         accepted=len(taken) - done.duplicates,
