@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 import ensue
-from ensue.engine.step.many import grouping
+from ensue.engine.sizes import small_sizes
 from tests.engine.beside_reference import Way, follow
 from tests.engine.random_rules import GROUPED_KINDS, KINDS, events, library_text
 from tests.engine.variations import table_states
@@ -29,12 +29,6 @@ HAPPENINGS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One rule is enough for a group of the step engine."""
-    monkeypatch.setattr(grouping, "FEWEST_IN_CELLS", 1)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("happening", HAPPENINGS)
 @pytest.mark.parametrize("cut", CUTS)
@@ -45,16 +39,15 @@ def test_rules_agree_with_the_reference(cut: str, happening: str, kind: str) -> 
     library = ensue.parse(library_text(seed, kind, RULES))
     given = events(seed, 120 if in_batches else 60)
 
-    _, happened = follow(library, kind, given, seed, engine, Way(in_batches, **chances))
+    with small_sizes(seed):
+        _, happened = follow(library, kind, given, seed, engine, Way(in_batches, **chances))
 
     assert happened.keys() >= chances.keys()
     assert happened["outputs"] > 0
-    if kind in GROUPED_KINDS:
-        assert happened["grouped"] > 0
 
 
 @pytest.mark.parametrize("kind", GROUPED_KINDS)
 def test_groups_whose_tables_hold_few_states_agree_with_the_reference(kind: str) -> None:
     library = ensue.parse(library_text(3, kind, RULES))
-    with table_states(2):
+    with small_sizes(), table_states(2):
         follow(library, kind, events(3, 60), 3, "step", Way(saved=0.1))

@@ -32,7 +32,7 @@ from ensue.engine.explain.explainer import Explainer, WhyNot, WhyOutput
 from ensue.engine.inputs import EventLike, Instant, as_event, time_microseconds
 from ensue.engine.running.admission import Admission, Publications, with_history
 from ensue.engine.running.handout import Handout
-from ensue.engine.running.holding import Holder, holders_in
+from ensue.engine.running.holding import Holder, holders_in, keys_held_in
 from ensue.engine.running.resuming import (
     ResumeTerms,
     check_restored,
@@ -304,6 +304,12 @@ class Run:
     def rules(self) -> tuple[str, ...]:
         """The names of the rules that run now."""
         return tuple(each.name for each in self._library.correlations)
+
+    @property
+    def keys_held(self) -> int:
+        """For how many keys the rules hold something: a key that is done or has aged is let go."""
+        with self._lock:
+            return keys_held_in(self._engine)
 
     def holders(self) -> list[Holder]:
         """The rules that run now, each with the keys that it holds."""

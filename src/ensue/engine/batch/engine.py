@@ -43,6 +43,7 @@ from ensue.engine.batch.snapshots import (
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
 from ensue.engine.instance import ENDLESS
+from ensue.engine.sizes import sizes
 from ensue.engine.timing.agreeing import TimeRun
 from ensue.engine.timing.alarms import OUTPUTS_OF_A_STEP, Sweeps, advance_in_steps, longest_wait
 from ensue.engine.timing.jumps import UNBOUNDED, shortest_period
@@ -54,12 +55,6 @@ from ensue.lang.printer import print_library
 
 OUTPUTS_AT_ONCE = 1 << 17
 """About how many outputs of timers are made at once, where timers may fire far more often."""
-
-KEYS_BEFORE_A_SWEEP = 1 << 18
-"""How many keys have numbers before keys that hold nothing are dropped."""
-
-KEYS_BEFORE_A_TIMED_SWEEP = 1 << 16
-"""How many keys there are before it is worth looking for keys whose time has passed."""
 
 
 class BatchEngine:
@@ -365,25 +360,39 @@ class BatchEngine:
             return
         if self._sweeps.due == -ENDLESS:
             self._sweeps.begin(self.clock)
-        if self.clock >= self._sweeps.due and self._key_count() > KEYS_BEFORE_A_TIMED_SWEEP:
+        if self.clock >= self._sweeps.due and self._numbered_keys() > sizes().keys_before_a_timed_sweep:
             self._sweep(self.clock)
 
     def _make_room(self) -> None:
         """Drop keys that hold nothing, where there are many, before more is read."""
-        if self.clock is not None and self._key_count() > self._sweeps.most_keys:
+        if self.clock is not None and self._numbered_keys() > self._sweeps.most_keys:
             self._sweep(self.clock)
 
     def _sweep(self, clock: int) -> None:
         # Keys keep their numbers as long as a run goes on, also keys that hold nothing.
-        before, states = self._key_count(), self._states()
+        before, states = self._numbered_keys(), self._states()
         self._set_up(self._library)
         self._restore_rules(states)
-        self._sweeps.done(before, self._key_count(), clock)
+        self._sweeps.done(before, self._numbered_keys(), clock)
 
     def _new_sweeps(self) -> Sweeps:
-        return Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait(self._library.correlations), growth=4)
+        return Sweeps(
+            sizes().keys_before_a_sweep_in_columns,
+            longest_wait(self._library.correlations),
+            growth=4,
+        )
 
-    def _key_count(self) -> int:
+    @property
+    def keys_held(self) -> int:
+        """For how many keys the correlations hold something, in columns or event by event."""
+        singly = (
+            len(each.instances)
+            for each in self.correlations.values()
+            if isinstance(each, EventCorrelation)
+        )
+        return self._numbered_keys() + sum(singly)
+
+    def _numbered_keys(self) -> int:
         """How many keys are numbered, and have cells, in all correlations."""
         numbered = {
             id(each.keys): each.keys.count

@@ -33,10 +33,8 @@ from ensue.engine.batch.related.correlation import LeavesColumnsError, RelatedCo
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.counts import Counts
+from ensue.engine.sizes import sizes
 from ensue.lang.checked import CheckedLibrary
-
-POSITIONS_AT_ONCE = 1 << 22
-"""About how many numbers the positions of a pass have, where rules feed each other in chains."""
 
 _NOWHERE = OutputPlaces(np.empty(0, np.int64), np.empty(0, np.int64))
 
@@ -66,7 +64,7 @@ class OrderedPass:
         """
         if not self.is_linked:
             return None
-        return max(1, POSITIONS_AT_ONCE // (self._depth * position_width(self._depth)))
+        return max(1, sizes().positions_at_once // (self._depth * position_width(self._depth)))
 
     def run(self, batch: Batch, first: int, clock: int | None) -> list[PositionedOutputs]:
         """The outputs of a batch, whose first row has the number `first` in the stream."""

@@ -38,9 +38,10 @@ from ensue.engine.batch.single.linear import LinearWalk
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, distinct, ranks_in
-from ensue.engine.core.rule_table import TABLE_STATES, first_starts, moving_states
+from ensue.engine.core.rule_table import first_starts, moving_states
 from ensue.engine.core.saved_rules import damaged, save_machine
 from ensue.engine.ports import Key
+from ensue.engine.sizes import sizes
 from ensue.errors import SnapshotError
 from ensue.lang.expressions.names import Parts
 from ensue.machine.model import Machine
@@ -272,7 +273,7 @@ def _restore(running: ColumnCorrelation | GroupMember, state: ColumnState) -> bo
         if isinstance(running, ColumnCorrelation):
             running.take_starts(at, *_starts(running.machine, table))
             held = running.held
-        elif not running.held.take_starts(at, *_starts(held.machine, table), TABLE_STATES):
+        elif not running.held.take_starts(at, *_starts(held.machine, table), sizes().table_states):
             return False
         if isinstance(held, RuleCells) and len(held.table.timers):
             held.take_due(at, *_due(len(held.table.timers), table))

@@ -30,6 +30,7 @@ from ensue.engine.core.machine_tables import (
     RuleTimers,
     settled_state,
 )
+from ensue.engine.sizes import sizes
 from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.machine.determinise import TableState
 from ensue.machine.model import AnyAtom, Machine, State
@@ -38,11 +39,8 @@ NOT_STARTED = 0
 """The state of a key that has not read anything."""
 NOWHERE = -3
 """In place of a register: the state of the machine is not active."""
-TABLE_STATES = 20_000
-"""The most states of a table; with more, a rule goes on in the form that is linear in its text."""
-FREE_MOVES = 1024
 EVENTS_A_MOVE = 64
-"""The moves that every table may work out, and the events that allow one more (`Patience`)."""
+"""How many events allow a table one move more than those that are free (`Patience`)."""
 
 
 class Move(NamedTuple):
@@ -92,7 +90,9 @@ class RuleTable:
             else EclActions(correlation, machine)
         )
         self.transitions = (
-            BitTable(machine, TABLE_STATES) if machine.window is None else OrderedTable(machine)
+            BitTable(machine, sizes().table_states)
+            if machine.window is None
+            else OrderedTable(machine)
         )
         self.symbols = Symbols(machine, bit_of)
         self.known: list[TableState | None] = [None]
@@ -297,11 +297,10 @@ class Patience:
     still growing after its first moves is better left, if that is possible.
     """
 
-    def __init__(self, free: int = FREE_MOVES, events_a_move: int = EVENTS_A_MOVE) -> None:
-        self.free = free
-        self._events_a_move = events_a_move
+    def __init__(self, free: int | None = None) -> None:
+        self.free = sizes().free_moves if free is None else free
         self.events = 0
 
     def is_over(self, table: RuleTable, more: int) -> bool:
         """Whether the table has grown too much, `more` events after the last that was counted."""
-        return table.moves_made > self.free + (self.events + more) // self._events_a_move
+        return table.moves_made > self.free + (self.events + more) // EVENTS_A_MOVE

@@ -7,13 +7,21 @@ refused here: a server with a limit on keys asks before it lets a run read an ev
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ensue.engine.ports import Ports, key_of
 from ensue.engine.step.dispatch.routine_text import key_under
 from ensue.engine.step.stream import StepStream
 from ensue.engine.stream import Stream
 from ensue.events.event import Event
+
+
+@runtime_checkable
+class HoldsKeys(Protocol):
+    """An engine that knows how many keys it holds."""
+
+    @property
+    def keys_held(self) -> int: ...
 
 
 class Holder(NamedTuple):
@@ -29,6 +37,14 @@ class Holder(NamedTuple):
         names = self.ports.key_names
         keys = (self.key_under(event, names[port]) for port in self.ports.matched(event))
         return any(key is not None and key not in self.keys for key in keys)
+
+
+def keys_held_in(engine: object) -> int:
+    """For how many keys an engine holds something; a key that rules share counts once."""
+    if isinstance(engine, HoldsKeys):
+        return engine.keys_held
+    collections = {id(each.keys): len(each.keys) for each in holders_in(engine)}
+    return sum(collections.values())
 
 
 def holders_in(engine: object) -> list[Holder]:

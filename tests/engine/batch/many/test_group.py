@@ -11,18 +11,13 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.many import group as group_module
-from ensue.engine.batch.many import visits
 from ensue.engine.batch.many.group import BatchGroup, GroupMember
-from ensue.engine.batch.single.by_event import EventCorrelation
-from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.core.machine_tables import RuleTimers
-from ensue.engine.core.rule_table import Patience
 from ensue.engine.core.shapes import shape_of
+from ensue.engine.sizes import small_sizes
 from ensue.events.arrow import table_of
 from ensue.events.event import Event
 from ensue.machine.plan import plan
-from tests.engine.batch.test_agreement import moved
 from tests.engine.beside_reference import Way, follow
 from tests.engine.random_rules import (
     GROUPED_KINDS,
@@ -56,85 +51,14 @@ def agrees(seed: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", GROUPED_KINDS)
-def test_combinations_of_ports_are_forgotten_and_found_again(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("seed", range(5, 9))
+def test_rules_agree_with_the_reference_while_everything_outgrows_its_room(
+    kind: str, seed: int
 ) -> None:
-    monkeypatch.setattr(visits, "MOST_COMBINATIONS", 2)
-    monkeypatch.setattr(visits, "FEWEST_COMBINATIONS", 2)
-
-    agrees(5, kind)
-
-
-@pytest.mark.parametrize("kind", GROUPED_KINDS)
-def test_rows_go_through_in_parts_and_firings_outgrow_their_room(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(visits, "FIRST_ROWS", 4)
-    monkeypatch.setattr(visits, "FEWEST_ROWS", 1)
-    monkeypatch.setattr(visits, "FIRINGS_AT_ONCE", 1)
-
-    agrees(6, kind)
-
-
-@pytest.mark.parametrize("kind", ["plain", "windows", "timers", "mixed"])
-def test_rules_whose_table_keeps_growing_leave_in_the_middle_of_a_batch(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They read the rest of the batch alone, and the others go on without them."""
-    monkeypatch.setattr(Patience.__init__, "__defaults__", (8, 1000))
-    monkeypatch.setattr(visits, "FREE_MOVES", 6)
-    monkeypatch.setattr(visits, "FIRST_ROWS", 16)
-    alone = 0
-
-    for seed in range(3):
-        library, given = library_of(seed, kind), events(seed)
-        until = given[-1].time + 9000
-        engine = BatchEngine(library.checked)
-        pieces = (given[:100], given[100:])
-        found = [as_text(each) for piece in pieces for each in engine.read_all(piece)]
-        running = engine.correlations.values()
-        alone += sum(isinstance(each, ColumnCorrelation | EventCorrelation) for each in running)
-        engine = moved(engine, library)
-        found += [as_text(each) for each in engine.advance(until)]
-        assert found == expected_of(library, given, until), seed
-
-    assert alone > 3
-
-
-@pytest.mark.parametrize("kind", ["plain", "windows", "timers"])
-@pytest.mark.parametrize("at", [0, 3])
-def test_rules_with_too_many_keys_go_on_alone(
-    kind: str, at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Before they read the batch with those keys, or as soon as they are restored."""
-    library, given = library_of(2, kind), events(2)
-    until = given[-1].time + 9000
-    engine = BatchEngine(library.checked)
-    found = [as_text(each) for each in engine.read_all(given[:at])]
-    for group in groups_of(engine):
-        group.visited.most_numbers = 0
-    found += [as_text(each) for each in engine.read_all(given[at:90])]
-    assert all(len(group.numbers) == 1 for group in groups_of(engine))
-
-    monkeypatch.setattr(visits, "MOST_NUMBERS", 30)
-    engine = moved(engine, library)
-    found += [as_text(each) for each in engine.read_all(given[90:])]
-    found += [as_text(each) for each in engine.advance(until)]
-    assert found == expected_of(library, given, until)
-
-
-def test_a_state_with_too_many_orders_goes_on_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each rule for itself: the others are together again."""
-    library, given = library_of(1, "windows"), events(1)
-    engine = BatchEngine(library.checked)
-    found = [as_text(each) for each in engine.read_all(given[:80])]
-    monkeypatch.setattr("ensue.engine.batch.snapshots.TABLE_STATES", 1)
-    engine = moved(engine, library)
-    alone = [isinstance(each, ColumnCorrelation) for each in engine.correlations.values()]
-    found += [as_text(each) for each in engine.read_all(given[80:])]
-
-    assert any(alone)
-    assert found == expected_of(library, given, given[-1].time)
+    """In odd batches with snapshots between them, of which each has rooms of other sizes."""
+    way = Way(in_batches=True, saved=0.3)
+    with small_sizes(seed):
+        follow(library_of(seed, kind), kind, events(seed), seed, "batch", way)
 
 
 @pytest.mark.parametrize("kind", ["windows", "timers", "mixed"])
@@ -150,7 +74,6 @@ def test_a_table_of_events_is_read_by_all_rules_at_once(kind: str) -> None:
     run = library.start("reference")
     made = [o for event in given for o in run.push(event)] + run.finish(until)
 
-    assert members_of(engine) > 20
     assert found == [(o.id, o.extensions["causes"]) for o in made]
 
 
@@ -218,9 +141,9 @@ def test_rules_that_feed_others_or_have_keys_of_their_own_run_alone() -> None:
     assert not groups_of(engine)
 
 
-def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("everything_small")
+def test_events_that_no_key_holds_are_forgotten() -> None:
     """However many keys there have been; what is held is put out as ever."""
-    monkeypatch.setattr(group_module, "SMALLEST_CLEARING", 20)
     library = ensue.parse(
         TYPES
         + "Found correlation A (T a, U b) a ; b within 5 ms by k { case true: push new Found { }; }"
@@ -237,10 +160,9 @@ def test_events_that_no_key_holds_are_forgotten(monkeypatch: pytest.MonkeyPatch)
         for n in range(60)
         for output in engine.read_all(given[10 * n : 10 * n + 10])
     ]
-    (group,) = groups_of(engine)
 
     assert found == expected_of(library, given, given[-1].time)
-    assert group.remembered.recent_rows <= 60
+    assert engine.keys_held < 40
 
 
 def test_rules_without_a_key_for_an_event_count_it() -> None:
@@ -253,7 +175,6 @@ def test_rules_without_a_key_for_an_event_count_it() -> None:
     engine = BatchEngine(library.checked)
     engine.read_all([reading(f"e{n}", "TUV"[n % 3], n, None, n) for n in range(9)])
 
-    assert members_of(engine) == 3
     assert engine.counts.without_key == {"A": 9, "B": 3, "C": 3}
 
 

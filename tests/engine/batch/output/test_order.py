@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 import ensue
 from ensue import Event
-from ensue.engine.batch import ordered_pass
 from ensue.engine.batch.output.order import depth_of, reading_order
+from ensue.engine.sizes import small_sizes
 
 LONG = 5_000
 CHAIN = {f"r{number}": (f"r{number + 1}",) for number in range(LONG - 1)}
@@ -28,9 +26,7 @@ def test_rules_of_one_depth_keep_the_order_of_the_library() -> None:
     assert depth_of({}) == 1
 
 
-def test_rules_that_feed_each_other_put_out_the_same_a_few_rows_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_rules_that_feed_each_other_put_out_the_same_a_few_rows_at_a_time() -> None:
     library = ensue.parse(
         "eventtype A { attribute long n; }; eventtype B { attribute long n; }; eventtype C {};\n"
         "B correlation Second (A a, A b) a ; b within 3 s { case true: push new B { n = b.n }; }\n"
@@ -39,7 +35,8 @@ def test_rules_that_feed_each_other_put_out_the_same_a_few_rows_at_a_time(
     )
     events = [Event.of("A", time=n // 3 * 1_000_000, id=str(n), data={"n": n}) for n in range(60)]
     expected = list(library.run(events, engine="step"))
-    monkeypatch.setattr(ordered_pass, "POSITIONS_AT_ONCE", 80)
+    with small_sizes():
+        found = list(library.run(events, engine="batch"))
 
-    assert list(library.run(events, engine="batch")) == expected
+    assert found == expected
     assert len(expected) > 60

@@ -7,9 +7,6 @@ from random import Random
 import pytest
 
 import ensue
-from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.related import correlation as related
-from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.events.event import Event
 
 TYPES = """
@@ -48,18 +45,9 @@ def drawn(seed: int, count: int = 60) -> list[Event]:
     return found
 
 
-def test_such_rules_run_in_loops() -> None:
-    engine = BatchEngine(library().checked)
-
-    assert all(isinstance(each, RelatedCorrelation) for each in engine.correlations.values())
-
-
-@pytest.mark.parametrize("smallest", [0, 1 << 18])
+@pytest.mark.usefixtures("everything_small")
 @pytest.mark.parametrize("seed", range(6))
-def test_odd_batches_with_snapshots_fire_by_the_definitions(
-    seed: int, smallest: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(related, "SMALLEST_CLEARING", smallest)
+def test_odd_batches_with_snapshots_fire_by_the_definitions(seed: int) -> None:
     given, draw = drawn(seed), Random(seed)
     run, judge = library().start("batch"), library().start("reference")
     while given:

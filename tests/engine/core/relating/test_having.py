@@ -1,4 +1,4 @@
-"""`having` as Python says what the evaluation says, and is not asked of the evaluation in vain."""
+"""`having` as Python says what the evaluation says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import ensue
-from ensue.engine.core.relating import having as module
 from ensue.engine.core.relating.having import having_of, scopes_of
 from ensue.events.event import Event
 from ensue.lang.expressions.evaluation import holds
@@ -28,9 +27,7 @@ def held(**values: Any) -> list[tuple[int, Event]]:
 @pytest.mark.parametrize(
     "values", [{}, {"v": -2.0}, {"n": 0}, {"n": -(2**63)}, {"v": 0.0}, {"v": 1e308}, {"n": None}]
 )
-def test_a_negation_is_that_of_the_evaluation(
-    condition: str, values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_negation_is_that_of_the_evaluation(condition: str, values: dict[str, Any]) -> None:
     library = ensue.parse(RULE.replace("CONDITION", condition)).checked
     (rule,) = library.correlations
     assert isinstance(rule, FilterCorrelation)
@@ -40,5 +37,3 @@ def test_a_negation_is_that_of_the_evaluation(
     expected = holds(having, scopes_of(["a", "b"], [], first=False)(held(**values)))
 
     assert found(held(**values)) is expected
-    monkeypatch.setattr(module, "holds", lambda *_: pytest.fail("the evaluation was asked"))
-    assert found(held()) in (True, False)

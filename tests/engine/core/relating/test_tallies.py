@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ensue
-from ensue.engine.batch.related import correlation as related
 from ensue.engine.core.relating.form import AskedAggregate
 from ensue.engine.core.relating.tallies import SavedSum, SavedTallies, SumTally, tally
 from ensue.events.event import Event
@@ -170,10 +169,8 @@ def test_rules_without_a_window_put_out_by_the_definitions_while_they_move(seed:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_sums_become_wider_and_are_cleared_up_in_batches(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(related, "SMALLEST_CLEARING", 0)
+@pytest.mark.usefixtures("everything_small")
+def test_sums_become_wider_and_are_cleared_up_in_batches(seed: int) -> None:
     given = drawn(300, seed)
     batch, judge = library().start("batch"), library().start("reference")
     for start in range(0, 300, 30):

@@ -7,37 +7,21 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from random import Random
 
 import pytest
 
 import ensue
-from ensue.engine.run import Run
-from ensue.engine.step import StepStream
-from ensue.engine.step.many.group import StepGroup
 from ensue.events.event import Event
 from tests.engine import random_rules
 from tests.engine.beside_reference import Way, follow
 from tests.engine.random_rules import PORTS, events
 
+pytestmark = pytest.mark.usefixtures("everything_small")
+
 TYPES = """
 eventtype T { attribute string k; attribute long v; attribute string w; };
 eventtype Out { attribute string k; attribute long v; };
 """
-
-
-def in_cells(run: Run) -> int:
-    """How many rules are visited in cells."""
-    engine = run._engine
-    assert isinstance(engine, StepStream)
-    return sum(rule.group is not None for rule in engine.rules)
-
-
-def group_of(run: Run) -> StepGroup:
-    engine = run._engine
-    assert isinstance(engine, StepStream)
-    (group,) = engine.groups.values()
-    return group
 
 
 def chains(count: int, clause: str) -> ensue.Library:
@@ -58,7 +42,6 @@ def reading(number: int, time: int, value: int, key: str = "k1") -> Event:
 
 def test_an_event_at_the_edge_of_the_window_counts_and_one_before_it_does_not() -> None:
     run = chains(3, "within 10 ms by k").start("step")
-    assert in_cells(run) == 3
     run.push(reading(1, 0, 1))
 
     assert len(run.push(reading(2, 10_000, 2))) == 3
@@ -70,13 +53,12 @@ def test_keys_that_have_aged_are_let_go() -> None:
     run = chains(3, "within 10 ms by k").start("step")
     for number in range(4000):
         run.push(reading(number, number * 1000, 1, key=f"k{number}"))
-    group = group_of(run)
 
-    assert len(group.keys) < 2500
+    assert run.keys_held < 2500
 
 
-def test_cells_of_which_all_has_aged_are_used_again() -> None:
-    """Of a hundred rules two are under way at any time: the cells of a key stay few."""
+def test_rules_that_have_aged_under_a_key_begin_anew() -> None:
+    """Of a hundred rules two are under way at any time."""
     rules = "".join(
         f"Out correlation R{number} (T a where v = {number}, T b where v = -1) a ; b"
         " within 2 ms by k { case true: push new Out { k = b.k }; }\n"
@@ -86,19 +68,13 @@ def test_cells_of_which_all_has_aged_are_used_again() -> None:
     for number in range(500):
         run.push(reading(number, number * 1500, number % 100))
 
-    assert group_of(run)._cells.room <= 64
     assert [each.extensions["correlation"] for each in run.push(reading(500, 749_000, -1))] == [
         "R98",
         "R99",
     ]
 
 
-def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from ensue.engine.step.many import cells
-
-    monkeypatch.setattr(cells, "FREE_MOVES", 10)
+def test_rules_whose_tables_keep_growing_go_on_beside_the_others() -> None:
     for seed in range(3):
         wide = "a + b + c + d + e within 3 ms by k { case true: push new Found { first = a.n }; }"
         small = "a ; b within 3 ms by k { case true: push new Found { first = b.n }; }"
@@ -108,10 +84,8 @@ def test_a_rule_whose_table_keeps_growing_leaves_its_cells_and_goes_on(
         ]
         library = ensue.parse(random_rules.TYPES + "\n".join(rules))
         plain, visited = library.start("reference"), library.start("step")
-        assert in_cells(visited) == 4
         for event in events(seed, 120):
             assert visited.push(event) == plain.push(event), seed
-        assert in_cells(visited) < 4
 
 
 def test_values_that_differ_in_a_constant_or_a_port_are_computed_for_each_rule() -> None:
@@ -144,7 +118,7 @@ def test_keys_of_a_group_that_are_done_are_let_go() -> None:
             run.push(Event(f"e{number}.{value}", "s", "T", 10 * number + value, data))
 
     assert run.counts.outputs == 15_000
-    assert len(group_of(run).keys) < 3000
+    assert run.keys_held < 3000
 
 
 def test_few_rules_load_no_compiled_loops() -> None:
@@ -161,16 +135,6 @@ def test_few_rules_load_no_compiled_loops() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr
-
-
-def test_rules_of_several_shapes_share_the_group_of_their_key() -> None:
-    """With windows and without, and with timers."""
-    draw = Random(1)
-    rules = [random_rules.rule(f"R{number}", draw, "mixed", "by k") for number in range(9)]
-
-    group = group_of(ensue.parse(random_rules.TYPES + "\n".join(rules)).start("step"))
-
-    assert len(set(group._shape_of)) > 4
 
 
 FORMS = {
@@ -192,8 +156,6 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_a_form_runs_in_cells_and_agrees_with_the_reference(form: str) -> None:
     library = ensue.parse(random_rules.TYPES + FORMS[form])
-    assert in_cells(library.start("step")) == 1
-
     made = 0
     for seed in range(6):
         _, happened = follow(library, "", events(seed, 120), seed, "step", Way(saved=0.05))

@@ -29,7 +29,7 @@ from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Roots
 from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
-from ensue.engine.batch.single.correlation import SMALLEST_CLEARING, readings_in
+from ensue.engine.batch.single.correlation import readings_in
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.numbering import Instants, Numbers, Rows, distinct
 from ensue.engine.core.shapes import (
@@ -42,6 +42,7 @@ from ensue.engine.core.shapes import (
     window_of,
 )
 from ensue.engine.counts import Counts
+from ensue.engine.sizes import sizes
 from ensue.events.nesting import path_of
 from ensue.events.times import microseconds_of
 from ensue.events.types import TypeSystem
@@ -245,7 +246,7 @@ class BatchGroup:
 
     def clear_up(self) -> None:
         """Drop events that no key holds any more, if there are many."""
-        enough = max(SMALLEST_CLEARING, self.visited.cells.size // 2)
+        enough = max(sizes().rows_of_a_table_before_clearing, self.visited.cells.size // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             held = []
             for member in self.members.values():

@@ -34,13 +34,8 @@ from ensue.engine.core.cells import Cells, FiringRoom
 from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
 from ensue.engine.core.numbering import Instants, Numbers, Rows, taller
 from ensue.engine.core.packed import SLOTS, PackedTables
-from ensue.engine.core.rule_table import (
-    EVENTS_A_MOVE,
-    FREE_MOVES,
-    TABLE_STATES,
-    Patience,
-    RuleTable,
-)
+from ensue.engine.core.rule_table import EVENTS_A_MOVE, Patience, RuleTable
+from ensue.engine.sizes import sizes
 from ensue.lang.derived.renaming import numbered_ports, with_ports
 from ensue.lang.syntax import Correlation, PushNew, TimerPort
 
@@ -99,13 +94,6 @@ def _numbered_timers(correlation: Correlation) -> dict[str, str]:
     }
 
 
-FIRINGS_AT_ONCE = 1 << 17
-FEWEST_ROWS, FIRST_ROWS, MOST_ROWS = 1 << 7, 1 << 12, 1 << 18
-"""How many rows go through at once: more of them as long as little fires and tables are full."""
-MOST_NUMBERS = 1 << 27
-"""Past so many numbers in the cells of all keys and rules, most are of rules that are idle."""
-MOST_COMBINATIONS = 1 << 14
-FEWEST_COMBINATIONS = 16
 MOST_VISITS = 1 << 24
 """Past so many visits of all combinations, fewer combinations are kept."""
 _SHARED_MOVES = 8
@@ -126,14 +114,14 @@ class Combinations:
         self._readers = np.column_stack([order // ports, order % ports])
         self._letters = np.zeros(rules, np.uint8)
         self._words = -(-list_count // 64)
-        self.most = MOST_COMBINATIONS
+        self.most = sizes().most_combinations
         self._count = 0
         self.visits = Visits(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
         self._forget(rules)
 
     def _forget(self, visits: int) -> None:
         """Begin anew, with room for as many combinations as fit if each has so many visits."""
-        self._room = max(FEWEST_COMBINATIONS, min(self.most, MOST_VISITS // max(1, visits)))
+        self._room = max(sizes().fewest_combinations, min(self.most, MOST_VISITS // max(1, visits)))
         self._count = self._listed = 0
         self._slots = np.zeros(1 << (2 * self._room).bit_length(), np.int32)
         self._known = np.zeros((self._room, self._words), np.uint64)
@@ -195,8 +183,8 @@ class VisitedCells:
     def __init__(self, tables: GroupTables, lists: npt.NDArray[np.int64], list_count: int) -> None:
         self.tables = tables
         self.cells = Cells(tables)
-        self.table_states = TABLE_STATES
-        self.most_numbers = MOST_NUMBERS
+        self.table_states = sizes().table_states
+        self.most_numbers = sizes().numbers_in_cells
         self.impatient: set[int] = set()
         """The rules whose tables keep growing, or all if there are too many keys."""
         self.latest: int | None = None
@@ -206,10 +194,12 @@ class VisitedCells:
         self._combinations = Combinations(lists, list_count)
         self._visit = _driver(tables)
         counts = np.bincount(tables.shape_of)
-        self._patience = [Patience(FREE_MOVES * min(_SHARED_MOVES, int(count))) for count in counts]
+        self._patience = [
+            Patience(sizes().free_moves * min(_SHARED_MOVES, int(count))) for count in counts
+        ]
         self._asked = np.zeros(3, np.int64)
         self._key_count = 0
-        self._rows_at_once = FIRST_ROWS
+        self._rows_at_once = sizes().first_rows
 
     @property
     def has_room(self) -> bool:
@@ -264,7 +254,7 @@ class VisitedCells:
                 yield self._in_order(room, fired, times[:0], 0), count
 
     def _room(self) -> FiringRoom:
-        size = max(FIRINGS_AT_ONCE, 2 * self._rules)
+        size = max(sizes().firings_at_once, 2 * self._rules)
         return FiringRoom(size, int(self.tables.facts[:, SLOTS].max()), self.tables.has_timers)
 
     def _read_rows(
@@ -313,10 +303,10 @@ class VisitedCells:
 
     def _adapt(self, rows: int, fired: int, made: int) -> None:
         """Choose how many rows go through at once; find the tables that have grown too much."""
-        if made * EVENTS_A_MOVE > rows or fired > FIRINGS_AT_ONCE:
-            self._rows_at_once = max(FEWEST_ROWS, self._rows_at_once // 2)
-        elif 2 * fired < FIRINGS_AT_ONCE:
-            self._rows_at_once = min(MOST_ROWS, self._rows_at_once * 2)
+        if made * EVENTS_A_MOVE > rows or fired > sizes().firings_at_once:
+            self._rows_at_once = max(sizes().fewest_rows, self._rows_at_once // 2)
+        elif 2 * fired < sizes().firings_at_once:
+            self._rows_at_once = min(sizes().most_rows, self._rows_at_once * 2)
         for shape, (table, patience) in enumerate(
             zip(self.tables.tables, self._patience, strict=True)
         ):

@@ -46,6 +46,7 @@ from ensue.engine.core.numbering import Mask, Rows, taller
 from ensue.engine.core.relating.form import COMPUTED, ChainForm
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.counts import Counts
+from ensue.engine.sizes import sizes
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.parts import names_of_bound_events, sends_events
 from ensue.lang.expressions.names import Parts, names_in
@@ -53,9 +54,6 @@ from ensue.lang.syntax import FilterCorrelation
 from ensue.machine.model import PortAtom
 
 __all__ = ["LeavesColumnsError", "RelatedCorrelation"]
-
-SMALLEST_CLEARING = 1 << 18
-"""The fewest readings for which it pays to drop readings that count no longer."""
 
 
 class RelatedCorrelation:
@@ -97,7 +95,7 @@ class RelatedCorrelation:
         self.maker = OutputMaker(
             [self.name], form.bind == "first", self.keys, self.types, self.remembered, key_places={}
         )
-        self._next_slide = SMALLEST_CLEARING
+        self._next_slide = sizes().rows_before_clearing
         self._latest = MatchRegisters(form, self.bit_of)
         self._floors = np.zeros(0, np.int64)
         self._stretches: StretchRegisters | None = None
@@ -384,7 +382,7 @@ class RelatedCorrelation:
         """Drop readings that no key remembers any more, if there are many."""
         if self._stretches is not None and self.form.window is not None:
             self._slide(self._stretches)
-        elif self.remembered.recent_rows > max(SMALLEST_CLEARING, len(self._latest)):
+        elif self.remembered.recent_rows > max(sizes().rows_before_clearing, len(self._latest)):
             self._rebuild_from(self.live())
         if self.remembered.is_heavy:
             self._rebuild_from(self.live())
@@ -396,4 +394,4 @@ class RelatedCorrelation:
         first = stretches.first_that_counts(self._events, self.clock) or self.remembered.next
         self._events.drop_before(first)
         self.remembered.drop_before(first)
-        self._next_slide = max(SMALLEST_CLEARING, 2 * len(self._events))
+        self._next_slide = max(sizes().rows_before_clearing, 2 * len(self._events))

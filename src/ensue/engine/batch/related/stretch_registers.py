@@ -33,6 +33,7 @@ from ensue.engine.core.numbering import Rows, taller
 from ensue.engine.core.relating.condition import MOST_REGISTERS, Condition
 from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.tallies import SavedTallies
+from ensue.engine.sizes import sizes
 from ensue.lang.expressions.names import Parts
 
 _KINDS = {
@@ -49,8 +50,6 @@ _WITH_EVENTS = (columns.LEAST, columns.GREATEST, columns.FIRST, columns.LAST)
 """The aggregates whose register has the event that their value is of."""
 _WHOLE_LIMBS = 4
 """The number of limbs that holds any sum of integers."""
-_SMALLEST_TABLE = 1 << 10
-_FEWEST_TRIGGERS = 1 << 10
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ class StretchRegisters:
 
     def clear(self) -> None:
         """Hold nothing; lay the registers out for sums as wide as they have become."""
-        self._table = np.zeros((_SMALLEST_TABLE, 2), np.int64)
+        self._table = np.zeros((sizes().values_at_first, 2), np.int64)
         self._used = np.zeros(1, np.int64)
         self.values.clear()
         self._ports, after_ports = self._lay_out_ports()
@@ -150,7 +149,7 @@ class StretchRegisters:
             self._step_integers, self._step_reals, self._digits,
         )  # fmt: skip
         layout = self._layout()
-        room = self._room(max(_FEWEST_TRIGGERS, found.at.size // 8))
+        room = self._room(max(sizes().triggers_at_once, found.at.size // 8))
         given = stretches.CountedEvents(
             events.keys, events.number, found.at, found.starts, operands is None
         )

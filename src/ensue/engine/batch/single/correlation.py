@@ -28,17 +28,15 @@ from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import Cells, FiringRoom, RuleCells
 from ensue.engine.core.numbering import Numbers, Rows, distinct
 from ensue.engine.core.packed import PackedTables
-from ensue.engine.core.rule_table import TABLE_STATES, Patience, RuleTable
+from ensue.engine.core.rule_table import Patience, RuleTable
 from ensue.engine.core.shapes import begins_with_statements
 from ensue.engine.counts import Counts
+from ensue.engine.sizes import sizes
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.keys import key_places
 from ensue.lang.derived.parts import names_of_bound_events, sends_events
 from ensue.lang.syntax import Correlation
 from ensue.machine.model import Machine
-
-SMALLEST_CLEARING = 1_000_000
-"""Readings of earlier batches are sorted out when there are at least so many."""
 
 
 class ColumnCorrelation:
@@ -56,7 +54,7 @@ class ColumnCorrelation:
         self.path = path
         self.number = 0
         self.keys = Keys(bool(correlation.clauses.by))
-        self.table_states = TABLE_STATES
+        self.table_states = sizes().table_states
         self.machine = machine
         self._correlation = correlation
         self._counts = counts
@@ -205,7 +203,7 @@ class ColumnCorrelation:
     def clear_up(self) -> None:
         """Drop events that no key holds any more, if there are many."""
         held = self._cells.size if self._linear is None else self._linear.slots.size
-        enough = max(SMALLEST_CLEARING, held // 2)
+        enough = max(sizes().rows_of_a_table_before_clearing, held // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.forget_unheld()
 

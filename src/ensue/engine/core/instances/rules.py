@@ -24,6 +24,7 @@ from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Ports, Reading
 from ensue.engine.reference.filters import FilterInstance
+from ensue.engine.sizes import sizes
 from ensue.engine.timing.alarms import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -39,9 +40,6 @@ Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]
 
 SavedForm = tuple[Form, Machine | None]
 """The form and the machine that a rule has had before, which its instances go on with."""
-
-KEYS_BEFORE_A_SWEEP = 1024
-"""The fewest keys for which a rule looks for keys that can be dropped."""
 
 
 class HoldsInstances(Protocol):
@@ -85,7 +83,7 @@ class Rule:
         self._types = types
         self._numbers = numbers
         self._is_keyed = bool(correlation.clauses.by)
-        self._sweeps = Sweeps(KEYS_BEFORE_A_SWEEP, longest_wait([correlation]))
+        self._sweeps = Sweeps(sizes().keys_before_a_sweep, longest_wait([correlation]))
         self.starter = self._starter(shared, saved)
         self.has_clock = (
             bool(self.ports.timers)

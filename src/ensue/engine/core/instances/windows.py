@@ -24,6 +24,7 @@ from typing import Any
 
 from ensue.engine.core.instances.compiling import function_from
 from ensue.engine.core.instances.firing import NumberedEvent
+from ensue.engine.sizes import sizes
 from ensue.machine.model import Bind, Fire, Machine, State, Transition
 from ensue.machine.stepping import NOW, Fired, Starts
 
@@ -32,9 +33,6 @@ NEVER = -(1 << 62)
 
 ALWAYS = 1 << 62
 """The start of what needs no earlier event than the present one."""
-
-MOST_REPEATED = 16
-"""The most lines of internal transitions that are repeated for each mask."""
 
 
 @dataclass
@@ -62,7 +60,7 @@ class WindowText:
         self._fixed = fixed
         self._internal = [x for x in machine.transitions if x.input is None]
         length = len(self._written(self._internal, last=()).lines)
-        self.settles_apart = length > MOST_REPEATED and self._can_settle_last()
+        self.settles_apart = length > sizes().settled_repetitions and self._can_settle_last()
 
     def settle(self) -> FunctionText:
         """`settle(h, numbered, now, oldest, fired)`: all internal transitions."""
@@ -230,20 +228,14 @@ def _indented(lines: Iterable[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-MOST_TRANSITIONS = 160
-"""The most transitions of a generated machine, of which every key holds all states."""
-
-MOST_OF_ONE_KEY = 2500
-"""As `MOST_TRANSITIONS`, for a rule without keys."""
-
 MOST_MASKS = 256
-MOST_WRITTEN = 20_000
-"""The most masks of a machine that have a function of their own, and the most lines of all."""
+"""The most masks of a machine that have a function of their own."""
 
 
 def is_generated(machine: Machine, keyed: bool) -> bool:
     """Whether a machine is small enough that holding all of its states pays."""
-    return len(machine.transitions) <= (MOST_TRANSITIONS if keyed else MOST_OF_ONE_KEY)
+    most = sizes().transitions_of_a_window if keyed else sizes().transitions_without_keys
+    return len(machine.transitions) <= most
 
 
 HeldStarts = tuple[int, ...]
@@ -293,7 +285,7 @@ class WindowSteps:
         self._text = WindowText(machine, slots, self._fixed)
         self._settle: Callable[..., Any] | None = None
         self.known: dict[int, Take] = {}
-        self._lines_left = MOST_WRITTEN
+        self._lines_left = sizes().lines_of_a_window
         self._any: Callable[..., Any] | None = None
         self.first_moves: dict[int, FirstMove] = {}
         self._fired: dict[tuple[int, int], Fired] = {}

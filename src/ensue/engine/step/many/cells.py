@@ -23,8 +23,9 @@ from ensue.engine.core.jit import FAR
 from ensue.engine.core.machine_tables import ORIGIN
 from ensue.engine.core.numbering import taller
 from ensue.engine.core.packed import PackedTables
-from ensue.engine.core.rule_table import TABLE_STATES, RuleTable
+from ensue.engine.core.rule_table import EVENTS_A_MOVE, RuleTable
 from ensue.engine.core.shapes import lengths_of
+from ensue.engine.sizes import sizes
 from ensue.engine.step.many.kernels import (
     ALARM_COUNT,
     CELL_SIZE,
@@ -45,9 +46,6 @@ from ensue.engine.step.many.kernels import (
 from ensue.lang.syntax import Correlation
 from ensue.machine.determinise import TableState
 from ensue.machine.stepping import NOW, Starts
-
-FREE_MOVES, EVENTS_A_MOVE = 8192, 64
-"""The moves that a table may have, and the events that allow one more; past that it is left."""
 
 
 class StepTables(PackedTables):
@@ -106,8 +104,8 @@ class StepTables(PackedTables):
     def outgrows(self, shape: int, events: int) -> bool:
         """Whether the table of a shape keeps growing, after so many events."""
         table = self.tables[shape]
-        allowed = max(FREE_MOVES, events // EVENTS_A_MOVE)
-        return table.moves_made > allowed or len(table.known) > TABLE_STATES
+        allowed = max(sizes().free_moves_of_cells, events // EVENTS_A_MOVE)
+        return table.moves_made > allowed or len(table.known) > sizes().table_states
 
     def start_move(self, shape: int, letter: int) -> tuple[int, int]:
         """Where a letter leads a rule that has read nothing, and the action of the table."""

@@ -22,10 +22,11 @@ from ensue.engine.core.cell_step import LACKS_MOVE, LACKS_ROOM
 from ensue.engine.core.instances.ecl import EclRunner
 from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
-from ensue.engine.core.instances.rules import KEYS_BEFORE_A_SWEEP, Rule
+from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
 from ensue.engine.outputs import Outputs
+from ensue.engine.sizes import sizes
 from ensue.engine.step.many.cells import GroupCells, StepTables
 from ensue.engine.step.many.grouping import AlarmOrder, CellShape
 from ensue.engine.step.many.kernels import (
@@ -46,9 +47,6 @@ from ensue.engine.timing.alarms import Sweeps, longest_wait
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.machine.model import PortAtom, PredicateAtom
-
-ALARMS_AT_ONCE = 1024
-"""How many alarms are fired before their outputs are made: a clock may jump by days."""
 
 Letters = tuple[Any, Any]
 """Numbers of rules, and for each the bits of its letter, as arrays."""
@@ -82,7 +80,7 @@ class StepGroup:
         self._alarmed = np.zeros((FIRED, 0), np.int64)
         self._states: list[KeyState | None] = []
         self._free_numbers: list[int] = []
-        self._sweeps = Sweeps(KEYS_BEFORE_A_SWEEP, None)
+        self._sweeps = Sweeps(sizes().keys_before_a_sweep, None)
         self._types: TypeSystem | None = None
         self._start_moves: dict[tuple[int, int], tuple[int, int]] = {}
 
@@ -107,7 +105,7 @@ class StepGroup:
                 self._shapes[shape] = self._tables.add_shape(rule)
         self.rules = list(rules)
         longest = longest_wait(rule.correlation for rule in rules)
-        self._sweeps = Sweeps(KEYS_BEFORE_A_SWEEP, longest)
+        self._sweeps = Sweeps(sizes().keys_before_a_sweep, longest)
         self._types = types
         self._numbers = {rule.name: number for number, rule in enumerate(rules)}
         self._shape_of = [self._shapes[shape] for shape in rules.values()]
@@ -141,7 +139,7 @@ class StepGroup:
         width = FIRED + int(self._cells.control[SLOT_COUNT])
         if self._fired.shape != (width, len(self.rules)):
             self._fired = np.zeros((width, len(self.rules)), np.int64)
-            self._alarmed = np.zeros((width + 3, ALARMS_AT_ONCE), np.int64)
+            self._alarmed = np.zeros((width + 3, sizes().alarms_at_once), np.int64)
 
     def _take_in(self, rule: Rule) -> None:
         """Take over the instances that a rule had by itself."""

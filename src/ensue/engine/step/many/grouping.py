@@ -21,6 +21,7 @@ from ensue.engine.core.instances.rows import structure
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.instance import ENDLESS
 from ensue.engine.ports import KeyNames
+from ensue.engine.sizes import sizes
 from ensue.lang.syntax import Correlation, EventPort
 from ensue.machine.model import Machine, PortAtom, Timer
 
@@ -56,15 +57,6 @@ def cell_shape_of(correlation: Correlation, machine: Machine) -> CellShape | Non
     return (*shape_of(correlation), types, bare, atoms, places)
 
 
-FEWEST_IN_CELLS = 16
-"""The fewest rules of a key for which cells are quicker than stepping each rule by itself.
-
-A call of the compiled loop costs some two microseconds, a rule that is stepped by itself half a
-microsecond: of eight rules `a ; b` that half of all events concern it is quicker to step each, of
-sixteen it is quicker to visit their cells. Compiled loops also take half a second to load.
-"""
-
-
 class Grouping:
     """Decides which rules run in cells; `has_outgrown` says that some rules should leave theirs.
 
@@ -87,7 +79,7 @@ class Grouping:
                 by_key.setdefault(names.pop(), []).append(rule)
         found: dict[KeyNames, dict[Rule, CellShape]] = {}
         for key, chosen in by_key.items():
-            if key in had or len(chosen) >= FEWEST_IN_CELLS:
+            if key in had or len(chosen) >= sizes().rules_in_cells:
                 shapes = {rule: _shape_of(rule) for rule in chosen}
                 kept = {r: s for r, s in shapes.items() if s and s not in self._too_large}
                 if kept:
