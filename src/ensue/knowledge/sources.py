@@ -34,10 +34,15 @@ FORMATS: Final = {
 }
 
 
-LARGEST_BYTES: Final = 256 * 1024 * 1024
-MOST_STATEMENTS: Final = 1_000_000
-"""What one file may say: a statement of two characters takes kilobytes once it is read."""
 _SMALLER: Final = "leave out what no rule asks for"
+
+
+@dataclass(frozen=True)
+class FileBounds:
+    """What one file may have: a statement of two characters takes kilobytes once it is read."""
+
+    bytes: int = 256 * 1024 * 1024
+    statements: int = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class ReadTriples:
                 known.append(namespace)
 
 
-def read(sources: Sequence[Source]) -> ReadTriples:
+def read(sources: Sequence[Source], bounds: FileBounds = FileBounds()) -> ReadTriples:
     """Raises `OntologyError` with what is wrong with each source."""
     if not sources:
         raise OntologyError(["no ontology was given: name at least one file"])
@@ -73,7 +78,7 @@ def read(sources: Sequence[Source]) -> ReadTriples:
     problems: list[str] = []
     for source in sources:
         try:
-            graph = _graph(source)
+            graph = _graph(source, bounds)
         except OntologyError as error:
             problems += error.problems
             continue
@@ -84,11 +89,11 @@ def read(sources: Sequence[Source]) -> ReadTriples:
     return reading
 
 
-def _graph(source: Source) -> Graph:
+def _graph(source: Source, bounds: FileBounds) -> Graph:
     if isinstance(source, Graph):
         return source
     if isinstance(source, Text):
-        return _parsed(source.text, source.format, "<text>", None)
+        return _parsed(source, "<text>", None, bounds.statements)
     path = Path(fspath(source))
     name = str(path)
     form = FORMATS.get(path.suffix.lower())
@@ -99,38 +104,37 @@ def _graph(source: Source) -> Graph:
         )
     try:
         with path.open("rb") as file:
-            text = read_all(file, LARGEST_BYTES, f"`{name}`", _SMALLER).decode("utf-8")
+            text = read_all(file, bounds.bytes, f"`{name}`", _SMALLER).decode("utf-8")
     except UsageError as error:
         raise OntologyError([str(error)]) from None
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise OntologyError([f"`{name}` cannot be read: {reason}"]) from None
-    return _parsed(text, form, name, path.absolute().as_uri())
+    return _parsed(Text(text, form), name, path.absolute().as_uri(), bounds.statements)
 
 
 class _BoundedGraph(Graph):
-    """A graph that refuses to grow beyond the bound while a file is parsed into it."""
+    """A graph that refuses to grow beyond a bound while a file is parsed into it."""
 
-    _left = MOST_STATEMENTS
+    def __init__(self, most: int) -> None:
+        super().__init__(bind_namespaces="none")
+        self._most = self._left = most
 
     def add(self, triple: Any) -> Self:
         self._left -= 1
         if self._left < 0:
             raise OntologyError(
-                [
-                    f"there are more than {MOST_STATEMENTS:,} statements, which is the most: "
-                    f"{_SMALLER}"
-                ]
+                [f"there are more than {self._most:,} statements, which is the most: {_SMALLER}"]
             )
         super().add(triple)
         return self
 
 
-def _parsed(text: str, form: str, name: str, base: str | None) -> Graph:
-    graph = _BoundedGraph(bind_namespaces="none")
+def _parsed(given: Text, name: str, base: str | None, most: int) -> Graph:
+    graph, form = _BoundedGraph(most), given.format
     try:
         with quiet():
-            graph.parse(data=text, format=form, publicID=base)
+            graph.parse(data=given.text, format=form, publicID=base)
     except OntologyError as error:
         raise OntologyError([f"`{name}`: {each}" for each in error.problems]) from None
     # The parsers of rdflib have no error in common, and each says the place in its own way.

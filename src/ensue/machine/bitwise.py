@@ -19,9 +19,6 @@ from typing import NamedTuple
 from ensue.machine.model import Bind, Emit, Fire, Machine, State, Timer, Transition
 from ensue.machine.stepping import Fired, pivot_of
 
-FEW_READERS = 4
-"""Up to so many transitions of an atom are tested one by one, without their index by states."""
-
 FIRINGS_REMEMBERED = 4096
 """The size of the cache of firings, by branch and active states."""
 
@@ -66,10 +63,14 @@ class _Readers(NamedTuple):
 
 
 class BitStepper:
-    """The step of one machine on bits. Callers hold the state of a run."""
+    """The step of one machine on bits. Callers hold the state of a run.
 
-    def __init__(self, machine: Machine) -> None:
+    Up to `few_readers` transitions of an atom are tested one by one, without their index by states.
+    """
+
+    def __init__(self, machine: Machine, few_readers: int = 4) -> None:
         self._machine = machine
+        self._few_readers = few_readers
         timers = {x.input.state: x.input for x in machine.transitions if isinstance(x.input, Timer)}
         self.first = bits_of(machine.initial)
         self.first_timers = tuple(timers[s] for s in sorted(machine.initial) if s in timers)
@@ -140,7 +141,7 @@ class BitStepper:
             if known is None:
                 continue
             numbers: Iterable[int] = known.numbers
-            if len(known.numbers) > FEW_READERS:
+            if len(known.numbers) > self._few_readers:
                 numbers = _found(known, active & known.pivots)
             for number in numbers:
                 x = self._masks[number]

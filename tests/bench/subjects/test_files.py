@@ -6,8 +6,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import ensue
 from ensue.bench.subjects import files
 from ensue.bench.workload import leak
@@ -15,25 +13,19 @@ from ensue.events.event import Event
 from ensue.events.records.reading import read_events
 
 
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "EVENTS_OF_A_PIECE", 40)
-    monkeypatch.setattr(files, "PIECES", 2)
-
-
 def read(format_: str, place: Path) -> list[Any]:
     types = ensue.parse(leak()).checked.types
-    return list(read_events(files.write_file(format_, 210, 3, place), types))
+    return list(read_events(files.write_file(format_, 210, 3, place, piece_events=40), types))
 
 
-def test_events_are_the_same_in_every_format(small_pieces: None, tmp_path: Path) -> None:
+def test_events_are_the_same_in_every_format(tmp_path: Path) -> None:
     first, *others = (read(format_, tmp_path) for format_ in ("parquet", "csv", "jsonl"))
 
     assert all(isinstance(each, Event) for each in first)
     assert others == [first, first]
 
 
-def test_ids_are_unique_and_times_grow_over_all_pieces(small_pieces: None, tmp_path: Path) -> None:
+def test_ids_are_unique_and_times_grow_over_all_pieces(tmp_path: Path) -> None:
     events = read("jsonl", tmp_path)
 
     assert [each.id for each in events] == [str(number) for number in range(210)]

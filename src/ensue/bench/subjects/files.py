@@ -31,7 +31,6 @@ from ensue.bench.workload import EVENT_GAP, UserSteps, leak
 START_SECONDS = 1.5
 PARQUET_TIMES, TEXT_TIMES = 3.0, 2.5
 ROW_BY_ROW_TIMES = 10.0
-EVENTS_OF_A_PIECE = 200_000
 PIECES = 5
 """How many pieces of events differ; a longer file has them again, at later times."""
 FLAT_TIMES = 1.25
@@ -77,14 +76,16 @@ class Ran:
     megabytes: float
 
 
-def write_file(format_: str, events: int, keys: int, place: Path) -> Path:
+def write_file(
+    format_: str, events: int, keys: int, place: Path, piece_events: int = 200_000
+) -> Path:
     """Events in the order of their times, made and written a piece at a time."""
     file = place / f"events-{events}.{format_}"
-    pieces = [UserSteps(EVENTS_OF_A_PIECE, keys, seed).table() for seed in range(1, PIECES + 1)]
+    pieces = [UserSteps(piece_events, keys, seed).table() for seed in range(1, PIECES + 1)]
     with file.open("wb") as out, ExitStack() as stack:
         writer: Any = None
-        for number, first in enumerate(range(0, events, EVENTS_OF_A_PIECE)):
-            piece = pieces[number % PIECES].slice(0, min(EVENTS_OF_A_PIECE, events - first))
+        for number, first in enumerate(range(0, events, piece_events)):
+            piece = pieces[number % PIECES].slice(0, min(piece_events, events - first))
             table = _from(first, piece)
             if format_ != "parquet":
                 table = _with_time_texts(table)

@@ -360,7 +360,10 @@ class BatchEngine:
             return
         if self._sweeps.due == -ENDLESS:
             self._sweeps.begin(self.clock)
-        if self.clock >= self._sweeps.due and self._numbered_keys() > sizes().keys_before_a_timed_sweep:
+        if (
+            self.clock >= self._sweeps.due
+            and self._numbered_keys() > sizes().keys_before_a_timed_sweep
+        ):
             self._sweep(self.clock)
 
     def _make_room(self) -> None:
