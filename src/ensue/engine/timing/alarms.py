@@ -156,7 +156,8 @@ class Sweeps:
     def done(self, before: int, left: int, now: int) -> None:
         """A sweep is done: of `before` keys, `left` still hold something."""
         self.most_keys = max(self._fewest, self._growth * left)
-        if self._wait is not None:
+        if self._wait is not None and now >= self.due:
+            # Only where time has passed: keys that come quickly say nothing of how long they stay.
             self._wait = 2 * self._wait if 2 * left > max(before, self._fewest) else self._longest
         self.begin(now)
 

@@ -197,8 +197,8 @@ class ColumnCorrelation:
 
     def drop_expired(self) -> None:
         """Let every key drop what has left its window by the last moment that was read."""
-        if self._linear is None and self.latest is not None:
-            self._cells.of(0).drop_expired(self.latest)
+        if self.latest is not None:
+            self.held.drop_expired(self.latest)
 
     def clear_up(self) -> None:
         """Drop events that no key holds any more, if there are many."""

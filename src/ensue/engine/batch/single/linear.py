@@ -153,6 +153,12 @@ class LinearWalk:
         self.starts[at] = starts
         self.started[at] = started
 
+    def drop_expired(self, now: int) -> None:
+        """Let every key drop the starts that have left the window by now."""
+        if self.machine.window is not None:
+            edge = now - self.machine.window
+            self.starts[self.starts < edge] = -FAR
+
     def is_busy(self) -> Any:
         return (self.starts != self._initial).any(axis=1)
 
