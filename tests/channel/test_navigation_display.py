@@ -29,7 +29,13 @@ def example() -> ModuleType:
 
 
 def test_every_component_of_the_papers_table_is_there(example: ModuleType) -> None:
-    channel = build("filtering").library(example.RULES).clock(VirtualClock()).done()
+    channel = (
+        build("filtering")
+        .library(example.RULES)
+        .schedule(example.SCHEDULE)
+        .clock(VirtualClock())
+        .done()
+    )
     example.Flight(channel)
 
     assert {supplier.name: supplier.publishes for supplier in channel.suppliers} == {
@@ -68,7 +74,9 @@ def test_the_rules_are_those_of_the_papers_table(name: str) -> None:
 
 def test_a_flight_shows_what_the_whole_library_says_of_the_same_events(example: ModuleType) -> None:
     clock, recorded = VirtualClock(), empty()
-    channel = build("filtering").library(example.RULES).clock(clock).done()
+    channel = (
+        build("filtering").library(example.RULES).schedule(example.SCHEDULE).clock(clock).done()
+    )
     flight = example.Flight(channel)
     outside = {"Gps", "Nav", "Pilot"}
     channel.consumers.connect(
@@ -87,7 +95,9 @@ def test_a_flight_shows_what_the_whole_library_says_of_the_same_events(example: 
 
 def test_only_what_contributes_to_the_chosen_mode_is_active(example: ModuleType) -> None:
     clock, active = VirtualClock(), empty()
-    channel = build("filtering").library(example.RULES).clock(clock).done()
+    channel = (
+        build("filtering").library(example.RULES).schedule(example.SCHEDULE).clock(clock).done()
+    )
     flight = example.Flight(channel)
 
     def note(event: Event) -> None:
@@ -119,5 +129,6 @@ def test_the_script_flies() -> None:
         "tactical",
         "navigational",
         "tactical",
+        "took longer than planned",
     ]
     assert done.stderr == ""

@@ -8,7 +8,7 @@ refused by `UsageError`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -28,6 +28,7 @@ from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
     from ensue.channel.realtime.threads import RealTimeThreads
+    from ensue.channel.scheduling.measured import ChannelSchedule
     from ensue.library import Library
 
 STRATEGIES = ("reactive", "pool", "asyncio")
@@ -59,6 +60,7 @@ class Builder:
         self._threads = 4
         self._real_time = False
         self._clock: Clock | None = None
+        self._schedule: ChannelSchedule | None = None
         self._types = TypeSystem()
         self._quality = Quality()
         self._on_failure: Callable[[Failure], None] | None = None
@@ -90,6 +92,17 @@ class Builder:
             self._strategy = one_of("strategy", strategy, STRATEGIES)
         self._threads = threads
         self._real_time = real_time
+        return self
+
+    def schedule(self, given: str | PathLike[str] | Mapping[str, Any]) -> Self:
+        """Take priorities from a schedule: a TOML file, or its tables as a mapping.
+
+        Consumers that connect as one of its operations have its priority, and are measured.
+        """
+        from ensue.channel.scheduling.measured import ChannelSchedule
+        from ensue.channel.scheduling.schedule import Schedule
+
+        self._schedule = ChannelSchedule(Schedule.of(given, needs_worst=False))
         return self
 
     def clock(self, clock: Clock) -> Self:
@@ -144,6 +157,7 @@ class Builder:
                 self._on_drop,
                 self._strategy,
                 real_time,
+                self._schedule,
             )
         )
         try:
@@ -207,6 +221,8 @@ def from_toml(path: str | PathLike[str]) -> Builder:
 
         files = [libraries] if isinstance(libraries, str) else libraries
         builder.library(load(*(place.parent / each for each in files)))
+    if (schedule := channel.pop("schedule", None)) is not None:
+        builder.schedule(place.parent / schedule)
     for part, is_wanted in channel.items():
         getattr(builder, part)(is_wanted)
     builder.dispatching(**config.dispatching.given())

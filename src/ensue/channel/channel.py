@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ensue.channel.asyncio_api import Subscription
     from ensue.channel.delivery.steps import DeliveryStep
     from ensue.channel.links.federation import Departure, Federation
+    from ensue.channel.scheduling.measured import ChannelSchedule
     from ensue.channel.timing.timeouts import Timeouts
 
 log = logging.getLogger("ensue.channel")
@@ -316,6 +317,16 @@ class Channel:
             self._parts.strategy = strategy
             self._dispatcher = self._context.dispatcher = successor
         current.stop(successor)
+
+    @property
+    def schedule(self) -> ChannelSchedule:
+        """The schedule that the channel was built with, and what its operations take."""
+        if self._parts.schedule is None:
+            raise UsageError(
+                f"the channel `{self.name}` was built without a schedule: build it with"
+                ' `.schedule("schedule.toml")`'
+            )
+        return self._parts.schedule
 
     def figures(self) -> Figures:
         """The counts of this channel and its consumers."""

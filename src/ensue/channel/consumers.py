@@ -21,6 +21,7 @@ from ensue.errors import UsageError
 if TYPE_CHECKING:
     from ensue.channel.delivery.steps import DeliveryStep
     from ensue.channel.figures.values import ConsumerFigures
+    from ensue.channel.scheduling.measured import ChannelSchedule
     from ensue.channel.timing.clock import DurationLike
     from ensue.channel.timing.timeouts import ConsumerTimer, Timeouts
     from ensue.events.event import Event
@@ -30,6 +31,9 @@ class ConsumerHost(Protocol):
     """What consumers need of their channel."""
 
     quality: Quality
+
+    @property
+    def schedule(self) -> ChannelSchedule: ...
 
     @property
     def lookup(self) -> Lookup[Receiver]: ...
@@ -171,17 +175,24 @@ class ConsumerAdmin:
         name: str,
         call: Call | None,
         wants: Wants | str | None = None,
+        *,
+        operation: str | None = None,
         **quality: Any,
     ) -> Consumer:
         """Connect a consumer.
 
         `call` is the function to call with events; with None, the consumer pulls its events.
-        Without `wants` it gets every event. `quality` has fields of `Quality`.
+        Without `wants` it gets every event. `quality` has fields of `Quality`; as an `operation`
+        of the channel's schedule it has the priority and the deadline of that, and is measured.
         """
         if call is not None and not callable(call):
             raise UsageError(
                 f"the consumer `{name}` needs a function to call with events; given is `{call!r}`"
             )
+        if operation is not None:
+            quality = self._channel.schedule.quality_of(operation) | quality
+            if call is not None:
+                call = self._channel.schedule.measured(operation, call)
         wanted = as_wants(wants)
         required = self._channel.quality.changed(**quality)
         step = self._channel.step_for(wanted, name)

@@ -16,6 +16,7 @@ from ensue.events.types import TypeSystem
 
 if TYPE_CHECKING:
     from ensue.channel.realtime.threads import RealTimeThreads
+    from ensue.channel.scheduling.measured import ChannelSchedule
 
 
 @dataclass(slots=True)
@@ -36,3 +37,4 @@ class ChannelParts:
     on_drop: Callable[[str, Event, Reason], None] | None = None
     strategy: str = "reactive"
     real_time: RealTimeThreads | None = None
+    schedule: ChannelSchedule | None = None

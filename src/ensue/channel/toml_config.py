@@ -28,6 +28,7 @@ class ChannelTable(ConfigTable, frozen=True):
     configuration: str = "full"
     name: str | msgspec.UnsetType = msgspec.UNSET
     library: str | list[str] | msgspec.UnsetType = msgspec.UNSET
+    schedule: str | msgspec.UnsetType = msgspec.UNSET
     filtering: bool | msgspec.UnsetType = msgspec.UNSET
     correlation: bool | msgspec.UnsetType = msgspec.UNSET
     timeouts: bool | msgspec.UnsetType = msgspec.UNSET

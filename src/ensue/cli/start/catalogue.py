@@ -36,6 +36,9 @@ ENTRIES = {
     "compare": CommandEntry(
         "compare", "compare_correlations", "Compare two correlations: does one contain the other?"
     ),
+    "schedule": CommandEntry(
+        "schedule", "schedule", "Priorities of operations, and whether all meet their deadlines."
+    ),
     "test": CommandEntry(
         "test", "run_cases", "Test rules by golden cases: events and expected outputs."
     ),
