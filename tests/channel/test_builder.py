@@ -159,6 +159,7 @@ def test_the_file_in_the_documentation_can_be_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "channel.md").read_text("utf-8")
     shown = next(each for each in page.split("```") if each.startswith("text\n[channel]"))
     (tmp_path / "rules.cor").write_text("eventtype A {};")
+    (tmp_path / "flight.toml").write_text('[[operation]]\nname = "a"\nperiod = "1 s"\n')
     (tmp_path / "link.secret").write_text("a secret of some length")
     (tmp_path / "plant.toml").write_text(shown.removeprefix("text\n"))
 

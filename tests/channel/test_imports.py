@@ -15,7 +15,7 @@ LAYERS = (
     "lookup | figures",
     "policies",
     "timing",
-    "realtime | callbacks",
+    "realtime | callbacks | scheduling",
 )
 """Folders and modules of the room: each imports only from lines below its own."""
 

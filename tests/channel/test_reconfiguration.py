@@ -276,3 +276,42 @@ def test_what_waits_moves_in_line_when_its_consumers_priority_changes(
 
     assert called == [order[0]] * 2 + [order[1]] * 2
     channel.close()
+
+
+def test_filtering_and_correlation_come_and_go_while_events_flow() -> None:
+    """Consumers of everything miss nothing, whichever look-up an event meets."""
+    channel = builder("dispatching").dispatching("pool", threads=2).done()
+    got = [Counter[str](), Counter[str]()]
+    channel.consumers.connect("one", lambda each: got[0].update([each.id]))
+    channel.consumers.connect("two", lambda each: got[1].update([each.id]))
+    wanted = empty()
+
+    def change(chance: random.Random) -> None:
+        channel.reconfigure(filtering=True, correlation=chance.random() < 0.5)
+        some = channel.consumers.connect("some", wanted.append, want("Notify", where="n > 5"))
+        with pytest.raises(UsageError, match="filtering cannot be taken away: what `some` want"):
+            channel.reconfigure(filtering=False, correlation=False)
+        some.disconnect()
+        channel.reconfigure(filtering=False, correlation=False)
+
+    under_load(channel, change, 1)
+    figures = channel.figures()
+    channel.close()
+
+    assert all(set(each.values()) == {1} for each in got)
+    assert [len(each) for each in got] == [figures.published, figures.published]
+
+
+def test_a_part_that_wants_need_stays_and_what_needs_it_is_named() -> None:
+    channel = builder("full").done()
+    channel.consumers.connect("pairs", noting(empty(), 1), correlated(LIBRARY, "Both"))
+
+    with pytest.raises(UsageError, match="correlation cannot be taken away: what `pairs` want"):
+        channel.reconfigure(correlation=False)
+    with pytest.raises(UsageError, match="correlation needs filtering"):
+        channel.reconfigure(filtering=False)
+    channel.consumers["pairs"].disconnect()
+    channel.reconfigure(correlation=False)
+    with pytest.raises(UsageError, match="without correlation"):
+        channel.consumers.connect("pairs", noting(empty(), 1), correlated(LIBRARY, "Both"))
+    channel.close()

@@ -18,7 +18,8 @@ from ensue.channel.builder import Builder, build, from_toml
 from ensue.channel.channel import Channel
 from ensue.channel.closing import Closing
 from ensue.channel.consumers import Consumer
-from ensue.channel.delivery.receiver import Failure
+from ensue.channel.delivery.receiver import Failure, Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher, offered
 from ensue.channel.figures.values import ConsumerFigures, Figures, Laxity
 from ensue.channel.lookup.wants import all_of, any_of, correlated, nothing, want
 from ensue.channel.policies import Block, Disconnect, DropNewest, DropOldest, Quality, Reason
@@ -35,6 +36,7 @@ __all__ = [
     "Consumer",
     "ConsumerFigures",
     "Disconnect",
+    "Dispatcher",
     "DropNewest",
     "DropOldest",
     "Failure",
@@ -42,6 +44,7 @@ __all__ = [
     "Laxity",
     "Quality",
     "Reason",
+    "Receiver",
     "Supplier",
     "Timeout",
     "VirtualClock",
@@ -52,5 +55,6 @@ __all__ = [
     "correlated",
     "from_toml",
     "nothing",
+    "offered",
     "want",
 ]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ensue.channel.callbacks import logging_errors
 from ensue.channel.channel import Channel
 from ensue.channel.delivery.receiver import Failure, Receiver
-from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.dispatch.dispatcher import Dispatcher, checked_dispatcher
 from ensue.channel.lookup.lookup import Lookup
 from ensue.channel.parts import ChannelParts
 from ensue.channel.policies import OVERFLOW_NAMES, Block, Overflow, Quality, Reason
@@ -56,7 +56,7 @@ class Builder:
         self._filtering: bool = chosen["filtering"]
         self._correlation: bool = chosen["correlation"]
         self._timeouts: bool = chosen["timeouts"]
-        self._strategy: str = chosen["strategy"]
+        self._strategy: str | Dispatcher | type[Dispatcher] = chosen["strategy"]
         self._threads = 4
         self._real_time = False
         self._clock: Clock | None = None
@@ -82,14 +82,21 @@ class Builder:
         return self
 
     def dispatching(
-        self, strategy: str | None = None, *, threads: int = 4, real_time: bool = False
+        self,
+        strategy: str | Dispatcher | type[Dispatcher] | None = None,
+        *,
+        threads: int = 4,
+        real_time: bool = False,
     ) -> Self:
         """Choose the dispatching strategy; by default that of the configuration.
 
-        The modules of `realtime` describe the effects of `real_time`.
+        A strategy of your own is an object with the protocol `Dispatcher`, or a class that makes
+        one. The modules of `realtime` describe the effects of `real_time`.
         """
+        if isinstance(strategy, str):
+            one_of("strategy", strategy, STRATEGIES)
         if strategy is not None:
-            self._strategy = one_of("strategy", strategy, STRATEGIES)
+            self._strategy = strategy
         self._threads = threads
         self._real_time = real_time
         return self
@@ -145,9 +152,10 @@ class Builder:
             ChannelParts(
                 self._name,
                 self._clock or WallClock(real_time),
-                self._new_lookup(),
+                self._new_lookup(self._filtering),
                 self._new_dispatcher(self._strategy, self._threads, real_time),
                 lambda strategy, threads: self._new_dispatcher(strategy, threads, real_time),
+                self._new_lookup,
                 self._types,
                 self._quality,
                 self._filtering,
@@ -155,7 +163,7 @@ class Builder:
                 self._timeouts,
                 self._on_failure,
                 self._on_drop,
-                self._strategy,
+                strategy_name(self._strategy),
                 real_time,
                 self._schedule,
             )
@@ -171,8 +179,8 @@ class Builder:
             raise
         return channel
 
-    def _new_lookup(self) -> Lookup[Receiver]:
-        if self._filtering:
+    def _new_lookup(self, has_filtering: bool) -> Lookup[Receiver]:
+        if has_filtering:
             from ensue.channel.lookup.index import TargetIndex
 
             return TargetIndex(self._types)
@@ -188,8 +196,13 @@ class Builder:
         return RealTimeThreads()
 
     def _new_dispatcher(
-        self, strategy: str, threads: int, real_time: RealTimeThreads | None
+        self,
+        strategy: str | Dispatcher | type[Dispatcher],
+        threads: int,
+        real_time: RealTimeThreads | None,
     ) -> Dispatcher:
+        if not isinstance(strategy, str):
+            return checked_dispatcher(strategy)
         one_of("strategy", strategy, STRATEGIES)
         if strategy == "pool":
             from ensue.channel.dispatch.pool import ThreadPool
@@ -202,6 +215,13 @@ class Builder:
         from ensue.channel.dispatch.reactive import ReactiveDispatcher
 
         return ReactiveDispatcher(real_time)
+
+
+def strategy_name(strategy: object) -> str:
+    """The name of a strategy; one of a user has that of its class."""
+    if isinstance(strategy, str):
+        return strategy
+    return strategy.__name__ if isinstance(strategy, type) else type(strategy).__name__
 
 
 def build(configuration: str = "full", name: str = "channel") -> Builder:

@@ -19,10 +19,11 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
 from ensue.channel.closing import Closing, are_idle, disconnect_all, wait_until
-from ensue.channel.consumers import ConsumerAdmin
+from ensue.channel.consumers import Consumer, ConsumerAdmin
 from ensue.channel.delivery.blocked import Blocked, blocked_offers, wait_each
 from ensue.channel.delivery.mailbox import Call
 from ensue.channel.delivery.receiver import ChannelContext, Failure, Receiver
+from ensue.channel.dispatch.dispatcher import Dispatcher, can_await
 from ensue.channel.figures.counts import ChannelCounts
 from ensue.channel.figures.values import Figures
 from ensue.channel.lookup.interests import interests
@@ -165,7 +166,7 @@ class Channel:
         if self._is_closed:
             raise UsageError(f"the channel `{self.name}` is closed: no consumer can connect to it")
         receiver = Receiver(name, number, call, quality, self._context, step)
-        if receiver.is_coroutine and self.strategy != "asyncio":
+        if receiver.is_coroutine and not can_await(self._dispatcher):
             raise UsageError(
                 f"the consumer `{name}` is a coroutine, which the strategy `{self.strategy}` cannot"
                 " await: dispatch by `asyncio`, or iterate over `channel.subscribe(...)`"
@@ -173,30 +174,32 @@ class Channel:
         return receiver
 
     def step_for(self, wants: Wants, owner: str) -> DeliveryStep | None:
-        """The step that wants need; None if the look-up alone can decide.
+        """The step that wants need; None if the look-up alone can decide."""
+        self.check_wants(wants)
+        if is_decided_by_one_event(wants):
+            return None
+        from ensue.channel.delivery.conditions import step_for
 
-        Raises `UsageError` for wants that this channel was built without.
-        """
-        needs_step = not is_decided_by_one_event(wants)
-        if not self._parts.has_filtering and (
-            needs_step or tuple(interests(wants)) != (EventWant(),)
-        ):
+        # A clock that is set by hand does not tell which times lie in the future.
+        now = self.clock.now if isinstance(self.clock, WallClock) else None
+        return step_for(wants, self.types, owner, now)
+
+    def check_wants(self, wants: Wants) -> None:
+        """Raises `UsageError` for wants that need a part which this channel does not have."""
+        if not self._parts.has_filtering and not _wants_all(wants):
             raise UsageError(
                 f"the channel `{self.name}` was built without filtering, so a consumer gets every"
                 " event: leave out what it wants, or build the channel with filtering"
             )
-        if not needs_step:
-            return None
-        from ensue.channel.delivery.conditions import has_correlation, step_for
+        if is_decided_by_one_event(wants) or self._parts.has_correlation:
+            return
+        from ensue.channel.delivery.conditions import has_correlation
 
-        if has_correlation(wants) and not self._parts.has_correlation:
+        if has_correlation(wants):
             raise UsageError(
                 f"the channel `{self.name}` was built without correlation: build it with"
                 " `.correlation()` or as `full`"
             )
-        # A clock that is set by hand does not tell which times lie in the future.
-        now = self.clock.now if isinstance(self.clock, WallClock) else None
-        return step_for(wants, self.types, owner, now)
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None:
         """A test of the present wants, for events that the look-up found by earlier wants."""
@@ -296,7 +299,7 @@ class Channel:
     def strategy(self) -> str:
         return self._parts.strategy
 
-    def dispatch_by(self, strategy: str, threads: int = 4) -> None:
+    def dispatch_by(self, strategy: str | Dispatcher | type[Dispatcher], threads: int = 4) -> None:
         """Replace the dispatching strategy, or resize its pool, under load."""
         with self._changing:
             if self._is_closed:
@@ -305,18 +308,61 @@ class Channel:
             if strategy == self.strategy == "pool":
                 current.resize(threads)
                 return
-            if strategy != "asyncio":
+            successor = self._parts.new_dispatcher(strategy, threads)
+            name = strategy if isinstance(strategy, str) else type(successor).__name__
+            if not can_await(successor):
                 for consumer in self.consumers:
                     if consumer.receiver.is_coroutine:
                         raise UsageError(
                             f"the consumer `{consumer.name}` is a coroutine, which the strategy"
-                            f" `{strategy}` cannot await: disconnect it first"
+                            f" `{name}` cannot await: disconnect it first"
                         )
-            successor = self._parts.new_dispatcher(strategy, threads)
             successor.start(self._context)
-            self._parts.strategy = strategy
+            self._parts.strategy = name
             self._dispatcher = self._context.dispatcher = successor
         current.stop(successor)
+
+    def reconfigure(
+        self, *, filtering: bool | None = None, correlation: bool | None = None
+    ) -> None:
+        """Add parts of the channel or take them away, while events flow.
+
+        An event that is pushed meanwhile is looked up by the old part or the new one. A part that a
+        consumer's wants need stays, and the call is refused with the names of such consumers.
+        """
+        parts = self._parts
+        with self._changing:
+            if self._is_closed:
+                raise UsageError(f"the channel `{self.name}` is closed: it has no parts any more")
+            has_correlation = parts.has_correlation if correlation is None else correlation
+            has_filtering = parts.has_filtering if filtering is None else filtering
+            if correlation and filtering is None:
+                has_filtering = True
+            if has_correlation and not has_filtering:
+                raise UsageError(
+                    "correlation needs filtering: leave both, or take both away by"
+                    " `reconfigure(filtering=False, correlation=False)`"
+                )
+            with self.consumers.standing_still() as consumers:
+                self._refuse_what_is_needed(consumers, has_filtering, has_correlation)
+                if has_filtering != parts.has_filtering:
+                    lookup = parts.new_lookup(has_filtering)
+                    for each in consumers:
+                        if each.state != "disconnected":
+                            lookup.put(each.receiver, tuple(interests(each.wants)))
+                    self.lookup = lookup
+                parts.has_filtering, parts.has_correlation = has_filtering, has_correlation
+        self.wants_changed()
+
+    def _refuse_what_is_needed(
+        self, consumers: Sequence[Consumer], has_filtering: bool, has_correlation: bool
+    ) -> None:
+        from ensue.channel.delivery.conditions import has_correlation as correlates
+
+        if not has_correlation:
+            _refuse_for("correlation", [each for each in consumers if correlates(each.wants)])
+        if not has_filtering:
+            _refuse_for("filtering", [each for each in consumers if not _wants_all(each.wants)])
 
     @property
     def schedule(self) -> ChannelSchedule:
@@ -427,4 +473,18 @@ class Channel:
         return (
             f"Channel({self.name}: {self.strategy}, {len(self.consumers)} consumers,"
             f" {len(self.suppliers)} suppliers)"
+        )
+
+
+def _wants_all(wants: Wants) -> bool:
+    """Whether wants are every event, which needs no filtering."""
+    return is_decided_by_one_event(wants) and tuple(interests(wants)) == (EventWant(),)
+
+
+def _refuse_for(part: str, consumers: Sequence[Consumer]) -> None:
+    if consumers:
+        names = ", ".join(f"`{each.name}`" for each in consumers[:10])
+        raise UsageError(
+            f"{part} cannot be taken away: what {names} want needs it; change their wants or"
+            " disconnect them first"
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensue.channel.delivery.mailbox import Call
@@ -43,6 +44,8 @@ class ConsumerHost(Protocol):
     ) -> Receiver: ...
 
     def step_for(self, wants: Wants, owner: str) -> DeliveryStep | None: ...
+
+    def check_wants(self, wants: Wants) -> None: ...
 
     def guard_for(self, wants: Wants) -> Callable[[Event], bool] | None: ...
 
@@ -110,6 +113,10 @@ class Consumer:
             self._receiver.require(self._receiver.quality.changed(**quality))
             if self._receiver.state != "disconnected":
                 self._put_in_lookup(self.wants)
+
+    def unchanged(self) -> AbstractContextManager[bool]:
+        """A block in which neither wants nor quality change."""
+        return self._changing
 
     def _put_in_lookup(self, wants: Wants) -> None:
         """Put the consumer into the look-up, unless another thread disconnects it meanwhile."""
@@ -201,6 +208,8 @@ class ConsumerAdmin:
             # Its overflow policy has disconnected it, so its name is free.
             before.disconnect()
         with self._lock:
+            # Parts of the channel may have been taken away meanwhile.
+            self._channel.check_wants(wanted)
             if name in self._consumers:
                 raise UsageError(f"a consumer `{name}` is connected already: choose another name")
             self._connected += 1
@@ -217,6 +226,15 @@ class ConsumerAdmin:
             else:
                 receiver.disconnect(Reason.DISCARDED)
         return consumer
+
+    @contextmanager
+    def standing_still(self) -> Iterator[list[Consumer]]:
+        """The consumers, none of which comes, goes or changes its wants within the block."""
+        with self._lock, ExitStack() as stack:
+            consumers = list(self._consumers.values())
+            for each in consumers:
+                stack.enter_context(each.unchanged())
+            yield consumers
 
     def remove(self, consumer: Consumer) -> bool:
         """Remove a consumer. False if it was not connected."""

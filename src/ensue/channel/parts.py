@@ -27,7 +27,8 @@ class ChannelParts:
     clock: Clock
     lookup: Lookup[Receiver]
     dispatcher: Dispatcher
-    new_dispatcher: Callable[[str, int], Dispatcher]
+    new_dispatcher: Callable[[str | Dispatcher | type[Dispatcher], int], Dispatcher]
+    new_lookup: Callable[[bool], Lookup[Receiver]]
     types: TypeSystem
     quality: Quality
     has_filtering: bool = True

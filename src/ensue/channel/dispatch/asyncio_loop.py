@@ -13,9 +13,8 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from ensue.channel.delivery.mailbox import FULL, READY
 from ensue.channel.delivery.receiver import ChannelContext, Receiver
-from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.dispatch.dispatcher import Dispatcher, offered
 from ensue.channel.dispatch.ready_queue import ReadyQueue
 from ensue.errors import UsageError
 from ensue.events.event import Event
@@ -27,6 +26,8 @@ log = logging.getLogger("ensue.channel")
 
 class AsyncioDispatcher:
     """Dispatches on the given loop, or on the loop that runs when the strategy is created."""
+
+    awaits = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         try:
@@ -48,14 +49,9 @@ class AsyncioDispatcher:
         """The event loop is running already."""
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        full = []
-        now = receivers[0].context.clock.now()
-        for receiver in receivers:
-            answer = receiver.accept(event, now)
-            if answer == READY:
-                self.ready(receiver)
-            elif answer == FULL:
-                full.append(receiver)
+        ready, full = offered(event, receivers)
+        for receiver in ready:
+            self.ready(receiver)
         return full
 
     def ready(self, receiver: Receiver) -> None:

@@ -17,9 +17,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ensue.channel.delivery.mailbox import FULL, READY
 from ensue.channel.delivery.receiver import ChannelContext, Receiver
-from ensue.channel.dispatch.dispatcher import Dispatcher
+from ensue.channel.dispatch.dispatcher import Dispatcher, offered
 from ensue.channel.dispatch.ready_queue import ReadyQueue
 from ensue.channel.dispatch.wakeup import Sleeper, new_sleeper
 from ensue.errors import UsageError
@@ -28,7 +27,6 @@ from ensue.events.event import Event
 if TYPE_CHECKING:
     from ensue.channel.realtime.threads import RealTimeThreads
 
-NO_RECEIVERS: list[Receiver] = []
 MOST_THREADS = 1_000
 
 
@@ -66,14 +64,7 @@ class ThreadPool:
             thread.start()
 
     def spread(self, event: Event, receivers: Sequence[Receiver]) -> list[Receiver]:
-        full, ready = NO_RECEIVERS, []
-        now = receivers[0].context.clock.now()
-        for receiver in receivers:
-            answer = receiver.accept(event, now)
-            if answer == READY:
-                ready.append(receiver)
-            elif answer == FULL:
-                full = [*full, receiver]
+        ready, full = offered(event, receivers)
         if ready:
             self._schedule(ready)
         return full
