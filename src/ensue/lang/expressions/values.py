@@ -3,8 +3,9 @@
 A value is a boolean, an integer, a real, a string or a timestamp (an aware datetime). Event data
 also has sequences, mappings and values of no CESQL type; these can be passed on and tested by
 EXISTS, and every cast of them fails. A cast that fails raises `FaultError`.
-Implicit casts are the casts that operators and functions apply to their operands. Only INT and
-BOOL, which a user writes, also round a real to an integer and take a number for a boolean.
+Implicit casts are the casts that operators and functions apply to their operands. Only INT, BOOL
+and DOUBLE, which a user writes, also round a real to an integer, take a number for a boolean and
+an integer for a real.
 """
 
 from __future__ import annotations
@@ -129,6 +130,11 @@ def truncate(value: Any) -> int:
     return int(value)
 
 
+def to_real(value: Any) -> float:
+    """DOUBLE: as the implicit cast to a number, and an integer becomes a real."""
+    return float(to_number(value))
+
+
 def to_truth(value: Any) -> bool:
     """BOOL: as the implicit cast, and a number is true unless it is zero."""
     return value != 0 if kind_of(value) in ("integer", "real") else to_boolean(value)
@@ -141,16 +147,19 @@ CASTS: Mapping[str, Callable[[Any], Any]] = {
     "real": to_number,
     "timestamp": to_timestamp,
     "string": to_string,
+    "group": to_any,
     "any": to_any,
 }
-"""The implicit cast to each kind; `number` is an integer or a real."""
+"""The implicit cast to each kind; `number` is an integer or a real, `group` a number or a name."""
 
 ZEROS: Mapping[str, Any] = {
     "any": False,
     "boolean": False,
     "integer": 0,
     "number": 0,
+    "real": 0.0,
     "string": "",
+    "timestamp": datetime_of(0),
 }
 """The value of an operator or function in error, by the kind of its result."""
 

@@ -16,6 +16,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ensue.lang.expressions.builtins.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.patterns import group_number, pattern_problem
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.values import (
     SMALLEST_INTEGER,
@@ -25,6 +26,7 @@ from ensue.lang.expressions.values import (
     to_string,
     to_timestamp,
 )
+from ensue.spark.sql.patterns import JavaPattern, java_pattern
 from ensue.spark.sql.values import (
     NotInSqlError,
     Sql,
@@ -249,14 +251,57 @@ def _length(arguments: Sequence[Sql]) -> Sql:
     return Sql("integer", sf.char_length(as_string(arguments[0])).cast("bigint"))
 
 
+def _as_double(arguments: Sequence[Sql]) -> Sql:
+    """A text of an integer must fit 64 bits, as where Python reads it."""
+    (operand,) = arguments
+    if operand.kind != "string" or operand.constant is not MISSING:
+        number = as_number(operand)
+        return error() if number.kind is None else Sql("real", _finite(as_real(number)))
+    text = operand.column
+    whole = sf.when(text.rlike(r"\A[+-]?[0-9]+\z"), text.try_cast("bigint").cast("double"))
+    is_real = text.rlike(r"\A[+-]?[0-9]+(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-]?[0-9]+)\z")
+    return Sql("real", sf.coalesce(whole, sf.when(is_real, _finite(text.try_cast("double")))))
+
+
+def _pattern(argument: Sql) -> JavaPattern:
+    pattern = argument.constant
+    readable = isinstance(pattern, str) and pattern_problem(pattern) is None
+    written = java_pattern(pattern) if readable else None
+    if written is None:
+        raise NotInSqlError("its pattern may mean something else in Java")
+    return written
+
+
+def _matching(arguments: Sequence[Sql]) -> Sql:
+    text, pattern = arguments
+    return Sql("boolean", as_string(text).rlike(_pattern(pattern).text))
+
+
+def _extracted(arguments: Sequence[Sql]) -> Sql:
+    text, pattern, *group = arguments
+    written = _pattern(pattern)
+    try:
+        number = group_number(pattern.constant, group[0].constant if group else None)
+    except (LookupError, TypeError):
+        return error()
+    if number not in written.certain:
+        raise NotInSqlError("a group may have no part in a match, of which Java says nothing")
+    of = as_string(text)
+    found = sf.regexp_extract(of, written.text, number)
+    return Sql("string", sf.when(of.rlike(written.text), found))
+
+
 _FUNCTIONS: dict[str, Callable[[Sequence[Sql]], Sql]] = {
     "ABS": _absolute,
     "BOOL": _truth,
     "CONCAT": _concatenated,
     "CONCAT_WS": _joined,
+    "DOUBLE": _as_double,
+    "EXTRACT": _extracted,
     "INT": _truncated,
     "LEFT": _left,
     "LENGTH": _length,
+    "MATCHES": _matching,
     "RIGHT": _right,
     "STRING": lambda arguments: Sql("string", as_string(arguments[0])),
 }

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import Column, column_of
+from ensue.engine.batch.input.patterns import extracting, matching
 from ensue.engine.core.numbering import Mask, Rows
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.evaluation import MISSING, evaluate
@@ -141,6 +142,10 @@ class _Evaluation:
                 return result
             case In(operand, options, negated):
                 return self._among(self.of(operand), [self.of(o) for o in options], negated)
+            case Call("MATCHES", (text, Literal(str() as pattern))):
+                return self._matching(self.of(text), pattern)
+            case Call("EXTRACT", (text, Literal(str() as pattern), *group)):
+                return self._extracted(self.of(text), pattern, group)
             case Call("CONCAT", arguments):
                 return self._concatenate([self.of(each) for each in arguments])
             case _:
@@ -151,6 +156,24 @@ class _Evaluation:
         if texts is None:
             raise NotInColumnsError
         return Outcomes("string", texts, reduce(_either, [each.errors for each in given]))
+
+    def _matching(self, text: Outcomes, pattern: str) -> Outcomes:
+        found = None if text.kind != "string" else matching(text.values, pattern)
+        if found is None:
+            raise NotInColumnsError
+        return Outcomes("boolean", found, text.errors)
+
+    def _extracted(self, text: Outcomes, pattern: str, group: Sequence[Expression]) -> Outcomes:
+        asked: Any = None
+        if group:
+            asked = group[0].value if isinstance(group[0], Literal) else None
+            if not isinstance(asked, str) and type(asked) is not int:
+                raise NotInColumnsError
+        found = None if text.kind != "string" else extracting(text.values, pattern, asked)
+        if found is None:
+            raise NotInColumnsError
+        parts, missing = found
+        return Outcomes("string", parts, _either(text.errors, missing))
 
     def _by_distinct_value(self, x: Expression) -> Outcomes:
         """An expression over one name has one value for each value of the name."""

@@ -55,9 +55,18 @@ FOREIGN_FUNCTIONS: Mapping[str, str] = {
     **dict.fromkeys(("WILDCARD", "GLOB"), "write `Name LIKE 'text%'`: `%` stands for any text"),
     **dict.fromkeys(("YEAR", "MONTH", "DAY", "DATE", "SECOND", "DATE_TRUNC", "DATE_PART"), _PARTS),
     **dict.fromkeys(
-        ("CAST", "CONVERT", "TO_CHAR", "STR"), "write `STRING(x)`, `INT(x)` or `BOOL(x)`"
+        ("CAST", "CONVERT", "TO_CHAR", "STR"),
+        "write `STRING(x)`, `INT(x)`, `DOUBLE(x)`, `BOOL(x)` or `TIMESTAMP(x)`",
     ),
-    **dict.fromkeys(("FLOAT", "DOUBLE"), "write `x * 1.0` for a real"),
+    **dict.fromkeys(("FLOAT", "REAL", "TO_NUMBER", "TO_DOUBLE"), "write `DOUBLE(x)`"),
+    **dict.fromkeys(
+        ("STRPTIME", "TO_TIMESTAMP", "PARSE_DATE", "PARSE_TIMESTAMP", "STR_TO_DATE"),
+        "write `TIMESTAMP(Name, '%d/%b/%Y %H:%M:%S')`, with the directives of `strptime`",
+    ),
+    **dict.fromkeys(
+        ("REGEXP_EXTRACT", "REGEXP_SUBSTR", "SUBSTRING_REGEX", "GROK", "DISSECT", "REX"),
+        "write `EXTRACT(Name, 'user=([a-z]+)')`, which gives the first group",
+    ),
     **dict.fromkeys(("GREATEST", "LEAST"), "compare both: `x > 3 AND y > 3`"),
     **dict.fromkeys(("LEN", "STRLEN", "CHAR_LENGTH"), "write `LENGTH(Name)`"),
     **dict.fromkeys(("SUBSTR",), "write `SUBSTRING(Name, from, length)`"),

@@ -9,18 +9,25 @@ operators.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ensue.lang.expressions.builtins.clocks import hour_of, minute_of, weekday_of, zone_problem
 from ensue.lang.expressions.builtins.networks import is_in_network, network_problem
-from ensue.lang.expressions.builtins.patterns import is_found, pattern_problem
+from ensue.lang.expressions.builtins.instants import instant_in, instant_problem
+from ensue.lang.expressions.builtins.patterns import (
+    extracted,
+    extraction_problem,
+    is_found,
+    pattern_problem,
+)
 from ensue.lang.expressions.comparing import is_between
 from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.values import (
     LARGEST_INTEGER,
     FaultError,
+    to_real,
     to_string,
     to_truth,
     truncate,
@@ -33,7 +40,7 @@ class Function:
 
     Any number of arguments of the kind `more` may follow. With `takes_null` a null argument is
     passed as `MISSING`. With `problem` the arguments past the first must be constants, and
-    `problem` tells what is wrong with one.
+    `problem` tells what is wrong with the last of those that it is given.
     """
 
     parameters: tuple[str, ...]
@@ -42,7 +49,7 @@ class Function:
     required: int
     more: str | None = None
     takes_null: bool = False
-    problem: Callable[[str], str | None] | None = None
+    problem: Callable[[Sequence[Any]], str | None] | None = None
 
     def accepts(self, count: int) -> bool:
         return self.required <= count and (self.more is not None or count <= len(self.parameters))
@@ -56,7 +63,8 @@ class Function:
         most = len(self.parameters)
         if self.more is not None:
             return f"{self.required} or more"
-        return str(most) if most == self.required else f"{self.required} or {most}"
+        *counts, last = map(str, range(self.required, most + 1))
+        return f"{', '.join(counts)} or {last}" if counts else last
 
 
 def _left(text: str, count: int) -> str:
@@ -95,7 +103,7 @@ def _function(
     required: int | None = None,
     more: str | None = None,
     takes_null: bool = False,
-    problem: Callable[[str], str | None] | None = None,
+    problem: Callable[[Sequence[Any]], str | None] | None = None,
 ) -> Function:
     least = len(parameters) if required is None else required
     return Function(parameters, result, compute, least, more, takes_null, problem)
@@ -116,8 +124,24 @@ def _matches(text: str, pattern: str) -> bool:
         raise FaultError("functionEvaluation", False) from None
 
 
+def _extract(text: str, pattern: str, group: int | str | None = None) -> str:
+    try:
+        found = extracted(text, pattern, group)
+    except (ValueError, LookupError, TypeError):
+        raise FaultError("functionEvaluation", "") from None
+    if found is None:
+        raise FaultError("missingAttribute", "")
+    return found
+
+
+def _each_alone(problem: Callable[[str], str | None]) -> Callable[[Sequence[Any]], str | None]:
+    """What is wrong with a constant that does not depend on those before it."""
+    return lambda constants: problem(constants[-1])
+
+
 def _clock(compute: Callable[..., int]) -> Function:
-    return _function(("timestamp", "string"), "integer", compute, required=1, problem=zone_problem)
+    problem = _each_alone(zone_problem)
+    return _function(("timestamp", "string"), "integer", compute, required=1, problem=problem)
 
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -129,20 +153,33 @@ FUNCTIONS: Mapping[str, Function] = {
     "CONCAT_WS": _function(
         ("string",), "string", lambda delimiter, *texts: delimiter.join(texts), more="string"
     ),
+    "DOUBLE": _function(("any",), "real", to_real),
+    "EXTRACT": _function(
+        ("string", "string", "group"), "string", _extract, required=2, problem=extraction_problem
+    ),
     "HOUR": _clock(hour_of),
     "INT": _function(("any",), "integer", truncate),
     "IN_NETWORK": _function(
-        ("string", "string"), "boolean", is_in_network, more="string", problem=network_problem
+        ("string", "string"),
+        "boolean",
+        is_in_network,
+        more="string",
+        problem=_each_alone(network_problem),
     ),
     "IS_NULL": _function(("any",), "boolean", lambda value: value is MISSING, takes_null=True),
     "LEFT": _function(("string", "integer"), "string", _left),
     "LENGTH": _function(("string",), "integer", len),
     "LOWER": _function(("string",), "string", str.lower),
-    "MATCHES": _function(("string", "string"), "boolean", _matches, problem=pattern_problem),
+    "MATCHES": _function(
+        ("string", "string"), "boolean", _matches, problem=_each_alone(pattern_problem)
+    ),
     "MINUTE": _clock(minute_of),
     "RIGHT": _function(("string", "integer"), "string", _right),
     "STRING": _function(("any",), "string", to_string),
     "SUBSTRING": _function(("string", "integer", "integer"), "string", _substring, required=2),
+    "TIMESTAMP": _function(
+        ("any", "string", "string"), "timestamp", instant_in, required=1, problem=instant_problem
+    ),
     "TRIM": _function(("string",), "string", str.strip),
     "UPPER": _function(("string",), "string", str.upper),
     "WEEKDAY": _clock(weekday_of),

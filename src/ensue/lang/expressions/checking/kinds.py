@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from ensue.events.types import ValueType
 from ensue.lang.diagnostics import Diagnostics, close_match, did_you_mean
 from ensue.lang.durations import MICROSECONDS
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.builtins.foreign_functions import FOREIGN_FUNCTIONS
-from ensue.lang.expressions.builtins.functions import FUNCTIONS
+from ensue.lang.expressions.builtins.functions import FUNCTIONS, Function
 from ensue.lang.expressions.checking.surprises import (
     warn_chained,
     warn_constant,
@@ -63,6 +64,7 @@ or is not over a port."""
 # By the kind that an operator needs: the kinds that can never be cast to it implicitly.
 _NEVER: dict[Kind, frozenset[Kind]] = {
     "any": frozenset(),
+    "group": frozenset({"boolean", "real", "timestamp", "sequence"}),
     "string": frozenset({"sequence"}),
     "boolean": frozenset({"integer", "real", "number", "timestamp", "sequence"}),
     "integer": frozenset({"real", "timestamp", "sequence"}),
@@ -73,10 +75,13 @@ _EXPLICIT_NEVER: dict[str, frozenset[Kind]] = {
     "INT": frozenset({"timestamp", "sequence"}),
     "BOOL": frozenset({"timestamp", "sequence"}),
     "STRING": frozenset({"sequence"}),
+    "DOUBLE": frozenset({"timestamp", "sequence"}),
+    "TIMESTAMP": frozenset({"boolean", "sequence"}),
 }
 _ADVICE = {
     "boolean": "compare it with something, or use `BOOL(...)`",
     "integer": "use `INT(...)`",
+    "group": "a group is meant by its number or its name",
     "string": "a sequence can only be passed on, or asked for with `EXISTS`",
     "number": "only numbers, booleans and strings that hold a number can be computed with",
     "timestamp": "a timestamp goes together with a timestamp, as `2024-05-06T07:08:09Z`, or with"
@@ -313,14 +318,16 @@ class _Check:
             return function.result
         for index, (argument, kind) in enumerate(zip(call.arguments, kinds, strict=True)):
             never = _EXPLICIT_NEVER.get(call.function)
-            if never is not None and kind in never:
+            if never is not None and index == 0 and kind in never:
                 self._cannot_cast(argument, kind, f"`{call.function}`", "pass it as it is")
             self._want(function.parameter(index), argument, kind, f"`{call.function}`")
         if function.problem is not None:
-            self._constants(call, function.problem)
+            self._constants(call, function)
         match call.function:
             case "BETWEEN":
                 self._between(call, kinds)
+            case "TIMESTAMP" if len(kinds) == 1:
+                self._want("timestamp", call.arguments[0], kinds[0], "`TIMESTAMP`")
             case "MATCHES" | "IS_NULL":
                 warn_not_binds_tightest(call, call.arguments[0], self._diagnostics)
         if function.result == "any":
@@ -337,16 +344,19 @@ class _Check:
             return f"did you mean `{aggregate.lower()}`?"
         return FOREIGN_FUNCTIONS.get(function) or did_you_mean(function, FUNCTIONS)
 
-    def _constants(self, call: Call, problem: Callable[[str], str | None]) -> None:
+    def _constants(self, call: Call, function: Function) -> None:
         """Report arguments that must be constants and are not, or are wrong constants."""
-        for argument in call.arguments[1:]:
-            match argument:
-                case Literal(str() as value):
-                    message = problem(value)
-                    hint = None
-                case _:
-                    message = f"`{call.function}` takes constants here, which are checked before"
-                    hint = "write the text itself, in quotes"
+        assert function.problem is not None
+        constants: list[Any] = []
+        for index, argument in enumerate(call.arguments[1:], 1):
+            value = argument.value if isinstance(argument, Literal) else None
+            is_group = function.parameter(index) == "group"
+            constants.append(value)
+            if isinstance(value, str) or (is_group and type(value) is int):
+                message, hint = function.problem(constants), None
+            else:
+                message = f"`{call.function}` takes constants here, which are checked before"
+                hint = "write the text itself, in quotes" + (", or a number" if is_group else "")
             if message is not None:
                 self._diagnostics.error("bad-constant", message, argument.span, hint)
 
