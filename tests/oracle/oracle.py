@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ensue.events.event import Event
-from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
+from ensue.events.types import TypeSystem
 from ensue.lang.syntax import (
     Case,
     Change,
@@ -40,12 +40,13 @@ from ensue.lang.syntax import (
     TimerPort,
 )
 
+from .derived import Deriving
 from .filters import Filters, Firing, Trigger
 from .machines import Leaf, Machine, MachineRun
 from .predicates import predicate_holds, value_of
+from .values_that_fit import fitted
 
 Key = tuple[tuple[str, Any], ...]
-LARGEST_FLOAT = float.fromhex("0x1.fffffep+127")
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,8 @@ def run(
     """Run a bounded stream through a library. Times and lateness are in microseconds."""
     in_time, late = put_in_order(events, lateness)
     wire = {each.name: each.wire_name for each in library.types}
-    clock = Clock([Rule(each, types, wire) for each in library.correlations])
+    deriving = Deriving(library, types)
+    clock = Clock([Rule(each, types, wire, deriving) for each in library.correlations], deriving)
     for event in in_time:
         clock.advance(event.time)
         clock.deliver(event)
@@ -91,8 +93,9 @@ def put_in_order(events: Iterable[Event], lateness: int | None) -> tuple[list[Ev
 class Clock:
     """One clock for the whole stream, and all that runs by it."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[Rule], deriving: Deriving) -> None:
         self.rules = rules
+        self.deriving = deriving
         self.outputs: list[Event] = []
         self.waiting: deque[tuple[Event, Rule]] = deque()
 
@@ -120,6 +123,7 @@ class Clock:
 
     def deliver(self, event: Event, producer: Rule | None = None) -> None:
         """Every correlation but the producer reads the event, then what they put out."""
+        event = self.deriving.given(event)
         for rule in self.rules:
             if rule is not producer:
                 self.collect(rule, rule.read(event))
@@ -143,9 +147,14 @@ class Rule:
     """
 
     def __init__(
-        self, correlation: Correlation, types: TypeSystem, wire: Mapping[str, str]
+        self,
+        correlation: Correlation,
+        types: TypeSystem,
+        wire: Mapping[str, str],
+        deriving: Deriving,
     ) -> None:
         self.correlation = correlation
+        self.deriving = deriving
         self.types = types
         self.wire = wire
         self.memories: dict[Key, Memory] = {}
@@ -421,7 +430,7 @@ class FilterMemory(Memory):
             bound = trigger.bound.get(statement.port)
             if bound is None or not isinstance(bound.what, Event):
                 return []
-            return [self.output(what, now, bound.what, marks)]
+            return [self.output(what, now, self.rule.deriving.as_it_came(bound.what), marks)]
         type_ = self.rule.wire[statement.type]
         new = Event(id="", source="", type=type_, time=now, data=self.new(statement, trigger))
         return [self.output(what, now, new, marks)]
@@ -445,22 +454,3 @@ def inside_each_other(values: Mapping[str, Any]) -> dict[str, Any]:
             place = place.setdefault(part, {})
         place[last] = value
     return data
-
-
-def fitted(value: Any, kind: ValueType) -> Any:
-    """The value as an attribute of that type holds it, or None where it does not fit."""
-    if kind.kind == "integer":
-        low, high = INTEGER_RANGES[kind.name]
-        good = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
-        return value if good else None
-    if kind.kind == "real":
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return None
-        return float(value) if kind.name == "double" or abs(value) <= LARGEST_FLOAT else None
-    if kind.kind == "boolean":
-        return value if isinstance(value, bool) else None
-    if kind.kind == "timestamp":
-        return value if isinstance(value, datetime) else None
-    if kind.name == "char":
-        return value if isinstance(value, str) and len(value) == 1 else None
-    return value if isinstance(value, str) else None

@@ -100,7 +100,10 @@ def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: Typ
     if old != new:
         return False
     return all(
-        name in types and name in now and dict(types.attributes(name)) == dict(now.attributes(name))
+        name in types
+        and name in now
+        and dict(types.attributes(name)) == dict(now.attributes(name))
+        and types.derived(name) == now.derived(name)
         for name in _types_of(old)
     )
 

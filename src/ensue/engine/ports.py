@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ensue.events.event import Event
-from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
+from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.expressions.evaluation import (
     MISSING,
     EventScope,
@@ -104,7 +104,7 @@ def key_names(correlation: Correlation, port: EventPort) -> tuple[str, ...]:
 
 def key_of(event: Event, names: tuple[str, ...]) -> Key | None:
     scope = EventScope(event)
-    values = [scope.lookup(path_of(name)) for name in names]
+    values = [scope.lookup(path_to(name)) for name in names]
     if any(value is MISSING or isinstance(value, list | dict) for value in values):
         return None
     return tuple(key_value(value) for value in values)

@@ -1,8 +1,9 @@
 """Event types: their attributes and their inheritance.
 
-In come declarations; out goes a `TypeSystem` with three queries: whether a type is a subtype of
-another, the types below a type, and its attributes. Mistakes in declarations are reported by
-`ensue.lang`; whether a value fits its attribute is checked in `conformance`.
+In come declarations; out goes a `TypeSystem` with queries: whether a type is a subtype of another,
+the types below a type, its attributes, and those that are derived from them. Mistakes in
+declarations are reported by `ensue.lang`, which also works out derived attributes; whether a value
+fits its attribute is checked in `conformance`.
 """
 
 from __future__ import annotations
@@ -63,12 +64,22 @@ class Attribute:
 
 
 @dataclass(frozen=True, slots=True)
+class DerivedAttribute:
+    """An attribute that is no data: `value` is the text of the expression that works it out."""
+
+    name: str
+    type: ValueType
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
 class EventType:
     """A declared type: its name, its parent's name if it has one, and its own attributes."""
 
     name: str
     parent: str | None = None
     attributes: tuple[Attribute, ...] = ()
+    derived: tuple[DerivedAttribute, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,3 +164,8 @@ class TypeSystem:
             known = {a.name: a.type for each in reversed(chain) for a in each.attributes}
             self._attributes[name] = known
         return known
+
+    def derived(self, name: str) -> Mapping[str, DerivedAttribute]:
+        """All derived attributes of a declared type, the inherited ones first."""
+        chain = [self.types[each] for each in self.lineage(name) if each in self.types]
+        return {a.name: a for each in reversed(chain) for a in each.derived}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.attributes import derived_names, with_derived_names
 from ensue.lang.derived.wire_names import wired_correlations
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.expressions.binding import BindingOntology
@@ -18,7 +19,8 @@ class CheckedLibrary:
     """A library without errors; with an ontology, its concept terms are bound to it.
 
     `tree` is the library as it was written. In `types` and `correlations` a type has the name that
-    its events carry, which a declaration may set (`wire_names`). `feeds` has for each correlation
+    its events carry, which a declaration may set (`wire_names`), and in `correlations` the name of
+    a derived attribute knows how it is worked out (`attributes`). `feeds` has for each correlation
     the correlations that read its outputs, without circles.
     """
 
@@ -30,4 +32,4 @@ class CheckedLibrary:
 
     @cached_property
     def correlations(self) -> tuple[Correlation, ...]:
-        return wired_correlations(self.tree)
+        return with_derived_names(wired_correlations(self.tree), derived_names(self.tree))

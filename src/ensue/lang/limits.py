@@ -41,6 +41,11 @@ class Limits:
         "levels of event types that inherit from each other",
         "let types inherit from one that is further up",
     )
+    derivation: int = _limit(
+        1_000,
+        "operators and names in a derived attribute once all that it needs is written out",
+        "let some of what it needs be data",
+    )
     ports: int = _limit(1_000, "ports of a correlation", "split the correlation into several")
     repetition: int = _limit(
         100_000, "repetitions in `x{n}`", "use a smaller count, or count in a rule below this one"

@@ -83,7 +83,8 @@ def _print_event_type(node: syntax.EventTypeDeclaration, spread: bool) -> str:
 
 
 def print_attribute(node: syntax.AttributeDeclaration) -> str:
-    return f"attribute {node.type} {node.name};"
+    value = f" = {print_expression(node.value)}" if node.value is not None else ""
+    return f"attribute {node.type} {node.name}{value};"
 
 
 # --- ports and clauses -----------------------------------------------------------------------

@@ -30,10 +30,14 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class AttributeDeclaration:
-    """`attribute type name;`. A name with dots is that of a value inside nested data."""
+    """`attribute type name;`, or `attribute type name = value;`, which is derived.
+
+    A name with dots is that of a value inside nested data.
+    """
 
     name: str
     type: ValueType
+    value: Expression | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 

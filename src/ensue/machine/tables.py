@@ -15,6 +15,7 @@ layout; the records of the body are in `records`.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -22,8 +23,10 @@ import msgspec
 from ensue.errors import EnsueError, TableError
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
+from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.durations import print_duration
+from ensue.lang.expressions import Expression
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.expressions.text.printing import print_expression, quote
 from ensue.lang.parsing.parser import parse_tree
@@ -37,12 +40,15 @@ from ensue.lang.printer import (
 )
 from ensue.lang.source import Source
 from ensue.lang.syntax import (
+    AttributeDeclaration,
     CommonKey,
     Correlation,
     Duration,
+    EclCorrelation,
     EventPort,
     EventTypeDeclaration,
     FilterCorrelation,
+    Holds,
     Key,
     Port,
     PortKeys,
@@ -148,8 +154,15 @@ def _body(data: bytes) -> BodyRecord:
 
 
 def _type_record(declared: EventTypeDeclaration) -> TypeRecord:
-    attributes = [(each.name, str(each.type)) for each in declared.attributes]
+    attributes = [(_declared(each), str(each.type)) for each in declared.attributes]
     return TypeRecord(declared.name, declared.parent, attributes, declared.wire)
+
+
+def _declared(attribute: AttributeDeclaration) -> str:
+    """The name of an attribute, and the value of one that is worked out."""
+    if attribute.value is None:
+        return attribute.name
+    return f"{attribute.name} = {print_expression(attribute.value)}"
 
 
 def _correlation_record(planned: Plan) -> CorrelationRecord:
@@ -249,10 +262,24 @@ def _duration(microseconds: int) -> str:
     return print_duration(Duration(microseconds))
 
 
+def _predicates_of(correlation: Correlation) -> Iterator[Expression]:
+    """The predicates of an ECL expression."""
+    if isinstance(correlation, EclCorrelation):
+        parts = expressions_in(correlation.body)
+        yield from (each.predicate for each in parts if isinstance(each, Holds))
+
+
 def _plan(record: CorrelationRecord, correlation: Correlation) -> Plan:
     machine = None
     if record.machine is not None:
-        machine = machine_of_record(record.machine, parse_expression)
+        # The predicates of the correlation know how the attributes in them are worked out.
+        asked = {each: each for each in _predicates_of(correlation)}
+
+        def own(text: str) -> Expression:
+            read = parse_expression(text)
+            return asked.get(read, read)
+
+        machine = machine_of_record(record.machine, own)
         check_fit(machine, correlation)
     check_form(record.form, machine, correlation)
     return Plan(correlation, record.form, record.why, machine, None)

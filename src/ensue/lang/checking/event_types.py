@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from ensue.events.types import Attribute, EventType
+from ensue.events.types import Attribute, DerivedAttribute, EventType
+from ensue.lang.checking.derived_attributes import check_derived_attributes
 from ensue.lang.checking.names import CONTEXT_ATTRIBUTES
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.type_forest import TypeForest
 from ensue.lang.diagnostics import Diagnostics
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.limits import DEFAULT_LIMITS, report_limit
 from ensue.lang.syntax import AttributeDeclaration, EventTypeDeclaration
 
@@ -33,7 +35,12 @@ def check_event_types(
         each.name: EventType(
             each.name,
             None if each.name in broken else each.parent,
-            tuple(Attribute(a.name, a.type) for a in attributes[each.name]),
+            tuple(Attribute(a.name, a.type) for a in attributes[each.name] if a.value is None),
+            tuple(
+                DerivedAttribute(a.name, a.type, print_expression(a.value))
+                for a in attributes[each.name]
+                if a.value is not None
+            ),
         )
         for each in declared.values()
     }
@@ -42,6 +49,7 @@ def check_event_types(
     _report_redeclared(scope, attributes)
     _report_nested(scope, attributes)
     _check_wire_names(declared, scope)
+    check_derived_attributes(declared.values(), scope)
     return scope
 
 

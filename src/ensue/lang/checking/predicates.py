@@ -32,6 +32,11 @@ from ensue.lang.syntax import Assignment, EventPort, Holds, Port
 
 _LONGEST_SHOWN = 80
 
+def type_on_event(scope: LibraryScope, type_name: str, name: Name) -> ValueType | None:
+    """The type of a name on events of one type, where no ports are; reports an unknown name."""
+    return _on_events(scope, [type_name], name, 0, {}, _without_port)
+
+
 Instead = Callable[[Name], str]
 """The advice for a name that begins with a port, in a predicate that reads one event."""
 

@@ -168,6 +168,15 @@ class TransformerFacts:
         if type_name in self.scope.types.open_types:
             return
         attributes = self.scope.types.attributes(type_name)
+        derived = self.scope.types.derived(type_name).get(name)
+        if derived is not None:
+            self.scope.error(
+                "derived-attribute-set",
+                f"attribute `{name}` of `{type_name}` is worked out from others, and cannot be set",
+                span,
+                f"leave it out, and set what it is worked out from: `{derived.value}`",
+            )
+            return
         hint = self.scope.hint(name, attributes) if attributes else "it has none: use `{}`"
         message = f"event type `{type_name}` has no attribute `{name}`"
         self.scope.error("unknown-attribute", message, span, hint)

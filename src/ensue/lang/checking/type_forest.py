@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from ensue.events.types import EventType, TypeSystem, ValueType
+from ensue.events.types import DerivedAttribute, EventType, TypeSystem, ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class TypeForest:
         index: dict[str, list[AttributeInType]] = {}
         for name in order:
             first, last = self._first[name], self._last[name]
-            for attribute in self.types[name].attributes:
+            for attribute in (*self.types[name].attributes, *self.types[name].derived):
                 places = index.setdefault(attribute.name, [])
                 above = places[-1] if places else None
                 while above is not None and above.last < first:
@@ -162,16 +162,22 @@ class TypeForest:
             pending.extend(reversed(self.children[current]))
 
     def attributes(self, name: str) -> dict[str, ValueType]:
-        """All attributes of a type, the inherited ones first."""
+        """All attributes of a type that are data, the inherited ones first."""
         chain = [self.types[each] for each in self.lineage(name)]
         return {a.name: a.type for each in reversed(chain) for a in each.attributes}
+
+    def derived(self, name: str) -> dict[str, DerivedAttribute]:
+        """All attributes of a type that are worked out, the inherited ones first."""
+        chain = [self.types[each] for each in self.lineage(name)]
+        return {a.name: a for each in reversed(chain) for a in each.derived}
 
     def names_near(self, type_name: str) -> frozenset[str]:
         """All attribute names that are declared on a type, above it or below it."""
         if type_name not in self._near:
-            names = set(self.attributes(type_name))
+            names = {*self.attributes(type_name), *self.derived(type_name)}
             for each in self.below(type_name):
-                names.update(attribute.name for attribute in self.types[each].attributes)
+                declared = self.types[each]
+                names.update(a.name for a in (*declared.attributes, *declared.derived))
             self._near[type_name] = frozenset(names)
         return self._near[type_name]
 

@@ -24,7 +24,9 @@ def plain_library(library: CheckedLibrary) -> CheckedLibrary:
         return library
     definitions = []
     for each in library.tree.definitions:
-        if not isinstance(each, EventTypeDeclaration):
+        if isinstance(each, EventTypeDeclaration):
+            each = plain(each, _is_text(library.types, [each.wire_name]))
+        else:
             ports = tuple(
                 plain(port, _is_text(library.types, [port.type]))
                 if isinstance(port, EventPort)

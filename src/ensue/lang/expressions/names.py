@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
+from ensue.lang.expressions.derived_names import derived_name
 from ensue.lang.expressions.nesting import parts_of
 from ensue.lang.expressions.tree import (
     After,
@@ -49,6 +51,29 @@ def names_in(expression: Expression) -> Iterator[Parts]:
                 yield current.name.parts
             case _:
                 waiting.extend(reversed(parts_of(current)))
+
+
+CONTEXT_NAMES: Final = frozenset(
+    {"datacontenttype", "dataschema", "id", "source", "specversion", "subject", "time", "type"}
+)
+"""The attributes of every CloudEvent; what an event calls by these names are they."""
+
+
+def read_from(parts: Parts) -> Iterator[Parts]:
+    """The names that are read from an event for the value of a name: itself, if it is no derived one.
+
+    A derived name has the names of its expression on every type, and its own, which may be data on
+    events of other types.
+    """
+    waiting, seen = [parts], {parts}
+    while waiting:
+        current = waiting.pop()
+        yield current
+        derived = derived_name(current)
+        for value in derived.values.values() if derived is not None else ():
+            more = [each for each in names_in(value.expression) if each not in seen]
+            seen.update(more)
+            waiting += more
 
 
 def is_time(name: Parts) -> bool:

@@ -3,8 +3,9 @@
 In a predicate over one event a name is looked for as a CloudEvents attribute, then in the event's
 data, then as a CloudEvents attribute in lower case; a dotted name leads into nested data. In a
 transformer the first part is a port, and the rest is looked for in the event bound to it. A null is
-missing, and so is every name of a port that is not bound. Aggregates need the values of a name over
-all events of a port. Nothing is cast here.
+missing, and so is every name of a port that is not bound. A derived attribute is worked out where
+it is looked for. Aggregates need the values of a name over all events of a port. Nothing is cast
+here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from ensue.events.event import Event
 from ensue.events.times import datetime_of
+from ensue.lang.expressions.derived_names import DerivedName, DerivedValue
 from ensue.lang.expressions.tree import ConceptTerm, TemporalTerm
 
 
@@ -53,10 +55,19 @@ class EventScope:
         if len(parts) > 1:
             return _walk(self.event.data, parts)
         (name,) = parts
+        if name.__class__ is DerivedName and (value := name.values.get(self.event.type)):
+            return self._worked_out(value)
         found = self._attribute(name)
         if found is MISSING:
             found = _walk(self.event.data, parts)
         return self._attribute(name.lower()) if found is MISSING else found
+
+    def _worked_out(self, derived: DerivedValue) -> Any:
+        # The evaluation of an expression reads names, and the value of a name may be an expression.
+        from ensue.lang.expressions.evaluation import evaluate
+
+        outcome = evaluate(derived.expression, self)
+        return MISSING if outcome.errors else _present(derived.fitted(outcome.value))
 
     def _attribute(self, name: str) -> Any:
         match name:

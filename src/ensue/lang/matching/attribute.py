@@ -18,6 +18,7 @@ from ensue.events.event import Event
 from ensue.events.times import microseconds_of
 from ensue.lang.expressions.asking import Ontology
 from ensue.lang.expressions.comparing import comparison_kind
+from ensue.lang.expressions.derived_names import derived_name
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.values import EXACT_IN_DOUBLES
 from ensue.lang.matching.computed import ComputedName, reader_of
@@ -277,7 +278,7 @@ def _reader(parts: Parts) -> Callable[[Event], Any]:
     name = parts[0]
     if isinstance(name, ComputedName):
         return reader_of(name.expression)
-    if len(parts) > 1 or name.lower() in ("id", "source", "type", "time", "specversion"):
+    if len(parts) > 1 or derived_name(parts) or name.lower() in ("id", "source", "type", "time", "specversion"):
         return lambda event: EventScope(event).lookup(parts)
     lower = name.lower()
 

@@ -69,7 +69,15 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         self, _meta: Meta, children: list[Any]
     ) -> tuple[syntax.AttributeDeclaration, ...]:
         kind, *paths = children
-        return tuple(syntax.AttributeDeclaration(each.text, kind, each.span) for each in paths)
+        return tuple(
+            syntax.AttributeDeclaration(each.text, kind, None, each.span) for each in paths
+        )
+
+    def derived_attribute(
+        self, _meta: Meta, children: list[Any]
+    ) -> tuple[syntax.AttributeDeclaration, ...]:
+        kind, path, value = children
+        return (syntax.AttributeDeclaration(path.text, kind, value, path.span),)
 
     def path(self, meta: Meta, names: list[Token]) -> expressions.Name:
         return expressions.Name(tuple(map(str, names)), _over(meta))

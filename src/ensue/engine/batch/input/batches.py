@@ -41,6 +41,7 @@ from ensue.events.files.tables import is_empty
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 from ensue.lang.expressions import Expression
+from ensue.lang.expressions.derived_names import DerivedName, derived_name
 from ensue.lang.expressions.evaluation import MISSING, EventScope
 from ensue.lang.expressions.names import Parts
 
@@ -214,6 +215,8 @@ class TableBatch(Batch):
         return [name for name, is_there in zip(self.types.types, present, strict=True) if is_there]
 
     def _column(self, parts: Parts) -> Column:
+        if (derived := derived_name(parts)) is not None:
+            return self._derived(derived)
         name, is_simple = ".".join(parts), len(parts) == 1
         if is_simple:
             match name:
@@ -271,6 +274,20 @@ class TableBatch(Batch):
         every = (self.types.attributes(each) for each in types)
         return {declared[name].kind if name in declared else given for declared in every}
 
+    def _derived(self, name: DerivedName) -> Column:
+        """What a derived attribute is worked out to be, in columns where it can be."""
+        values = {name.values.get(each) for each in self._present_types}
+        if len(values) == 1 and (value := values.pop()) is not None:
+            try:
+                found = outcomes(value.expression, self.column, len(self))
+            except NotInColumnsError:
+                pass
+            else:
+                fitting = fitting_column(Column(found.kind, found.values, found.errors), value.type)
+                if fitting is not None:
+                    return fitting
+        return self._by_event((name,))
+
     def _by_event(self, parts: Parts) -> Column:
         known = self.type_codes >= 0
         return column_of(
@@ -302,6 +319,18 @@ class TableBatch(Batch):
 
     def original(self, rows: Rows) -> list[Rejected]:
         return self._chunk.original(self._places[rows])
+
+
+def fitting_column(column: Column, type_: ValueType) -> Column | None:
+    """Values as an attribute holds them, missing where they do not fit; None if asked one by one."""
+    if column.kind == "integer" and type_.kind == "real":
+        column = Column("real", column.values.astype(np.float64), column.missing)
+    if column.kind != type_.kind or column.kind == "object":
+        return None
+    bad = _misfit_values(column, type_)
+    if bad is None:
+        return column
+    return Column(column.kind, column.values, bad | column.missing_mask())
 
 
 def misfits_of(array: pa.Array, type_: ValueType) -> Mask | None:

@@ -25,8 +25,8 @@ from ensue.engine.core.jit import compiled
 from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows
 from ensue.engine.core.rule_table import Symbols
 from ensue.engine.ports import key_names
-from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
+from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.expressions.tree import (
     Comparison,
     Exists,
@@ -157,7 +157,7 @@ class Matcher:
         return bits[:, bit // WORD] if self._is_wide else bits
 
     def _by_common_key(self, batch: Batch, keys: Keys, rows: Rows, bits: Any) -> Matches:
-        columns = [batch.column(path_of(name)) for name in self._groups[0][0]]
+        columns = [batch.column(path_to(name)) for name in self._groups[0][0]]
         numbers = keys.number(columns, rows)
         if numbers.min() >= 0:
             return Matches(rows, bits, numbers, 0)
@@ -170,7 +170,7 @@ class Matcher:
         for names, mask in self._groups:
             asked = np.flatnonzero(bits & self._dtype(mask))
             if asked.size:
-                columns = [batch.column(path_of(name)) for name in names]
+                columns = [batch.column(path_to(name)) for name in names]
                 numbers = keys.number(columns, rows[asked])
                 there = numbers >= 0
                 every_row.append(rows[asked][there])

@@ -43,10 +43,10 @@ from ensue.engine.core.shapes import (
 )
 from ensue.engine.counts import Counts
 from ensue.engine.sizes import sizes
-from ensue.events.nesting import path_of
 from ensue.events.times import microseconds_of
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.parts import names_of_bound_events
+from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.expressions.evaluation import MISSING
 from ensue.lang.expressions.names import is_time
 from ensue.lang.syntax import Correlation
@@ -214,7 +214,7 @@ class BatchGroup:
         rows = np.flatnonzero(wanted)
         keys = np.full(len(batch), -1, np.int32)
         if rows.size:
-            columns = [batch.column(path_of(name)) for name in self._key_names]
+            columns = [batch.column(path_to(name)) for name in self._key_names]
             keys[rows] = self.keys.number(columns, rows)
         return keys
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
 from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
-from ensue.events.nesting import path_of
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.derived.parts import parts_of
@@ -312,7 +311,7 @@ def _asked(
             continue
         declared = types.attributes(ports[port].type).get(".".join(path))
         kind = UNDECLARED if declared is None else declared.kind
-        found[call] = AskedAggregate(call.function, port, path_of(".".join(path)), kind)
+        found[call] = AskedAggregate(call.function, port, tuple(path), kind)
     if len(found) > MOST_AGGREGATES:
         raise NotInProgramError(f"it has more than {MOST_AGGREGATES} aggregates")
     return found

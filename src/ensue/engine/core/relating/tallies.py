@@ -22,6 +22,7 @@ from ensue.engine.core.relating.form import AskedAggregate
 from ensue.engine.core.relating.links import Linked
 from ensue.events.event import CONTEXT, Event
 from ensue.lang.expressions.aggregates import NUMBERS, ORDERED
+from ensue.lang.expressions.derived_names import derived_name
 from ensue.lang.expressions.scopes import MISSING, EventScope
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER, FaultError, kind_of
 
@@ -103,7 +104,8 @@ def saved_sum(present: int, whole: int, numerator: int, power: int) -> SavedSum:
 
 def plain_name(path: tuple[str, ...]) -> str | None:
     """The name of an attribute that mostly stands in the data itself; None for any other name."""
-    return path[0] if len(path) == 1 and path[0].lower() not in CONTEXT else None
+    is_plain = len(path) == 1 and derived_name(path) is None and path[0].lower() not in CONTEXT
+    return path[0] if is_plain else None
 
 
 def value_in(event: Event, name: str | None, path: tuple[str, ...]) -> Any:
