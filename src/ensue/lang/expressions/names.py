@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from ensue.lang.expressions.derived_names import derived_name
@@ -59,17 +59,18 @@ CONTEXT_NAMES: Final = frozenset(
 """The attributes of every CloudEvent; what an event calls by these names are they."""
 
 
-def read_from(parts: Parts) -> Iterator[Parts]:
-    """The names that are read from an event for the value of a name: itself, if it is no derived one.
+def read_from(parts: Parts, types: Collection[str]) -> Iterator[Parts]:
+    """The names that are read from events of these types for the value of a name.
 
-    A derived name has the names of its expression on every type, and its own, which may be data on
-    events of other types.
+    That is the name itself, and for a derived one the names of its expression; its own name too
+    where it is no derived name of one of the types.
     """
     waiting, seen = [parts], {parts}
     while waiting:
         current = waiting.pop()
-        yield current
         derived = derived_name(current)
+        if derived is None or not derived.values.keys() >= set(types):
+            yield current
         for value in derived.values.values() if derived is not None else ():
             more = [each for each in names_in(value.expression) if each not in seen]
             seen.update(more)

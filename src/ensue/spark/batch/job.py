@@ -261,7 +261,8 @@ class Job:
         names = list(shuffled)
         columns = [column.alias(f"c{n}") for n, column in enumerate(shuffled.values())]
         rows = rows.filter(scan.wanted).select(*columns, arrival.alias(ARRIVAL))
-        keys = [made(sf.col(f"c{names.index(name)}")) for name, made in scan.keys]
+        travelling = {name: sf.col(f"c{number}") for number, name in enumerate(names)}
+        keys = [each.of(travelling) for each in scan.keys]
         rows = self._spread(rows, *keys) if keys else rows.repartition(1)
         names.append(ARRIVAL)
         rows, added = self._with_clock(group, rows)
@@ -271,7 +272,7 @@ class Job:
 
     def packed_types(self, scan: Scan) -> tuple[str, ...]:
         """The types that are packed as numbers into the column of arrivals, if they can be."""
-        by_type = any(name == "type" for name, _ in scan.keys)
+        by_type = any("type" in each.names for each in scan.keys)
         fits = self.packs_types and not by_type and can_be_packed(scan.types)
         return scan.types if fits else ()
 

@@ -105,6 +105,8 @@ def can_be_packed(job: Job, given: FilesInParts) -> bool:
             return False
         if not {name for name, _ in scan.shuffled} <= given.columns:
             return False
+        if not all(each.is_plain for each in scan.keys):
+            return False
     return True
 
 
@@ -146,7 +148,7 @@ class PackedRun:
         scan = self._scan(group)
         packed = self._job.packed_types(scan)
         names = tuple(name for name, _ in scan.shuffled if not (packed and name == "type"))
-        keys = tuple(name for name, _ in scan.keys)
+        keys = tuple(name for each in scan.keys for name in each.names)
         buckets = self._partitions if keys else 1
         return GroupPacks(group.number, names, keys, scan.types, buckets, bool(packed))
 

@@ -82,7 +82,7 @@ def _counts_of_group(job: Job, group: RuleGroup) -> DataFrame:
     # Of rows without a key alone the clock would go elsewhere.
     job = job.within_reach()
     columns = dict(scan.shuffled)
-    lacks = reduce(Column.__or__, (columns[name].isNull() for name, _ in scan.keys))
+    lacks = reduce(Column.__or__, (~each.is_there(columns) for each in scan.keys))
     of_a_type = columns["type"].isin(*scan.types)
     alone = replace(
         job,

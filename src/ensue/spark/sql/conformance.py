@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
@@ -27,7 +27,7 @@ from ensue.lang.derived.wanted import unusable_keys
 from ensue.spark.plan import PlannedRule
 from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
 from ensue.spark.sql.operators import balanced
-from ensue.spark.sql.values import NotInSqlError, Sql
+from ensue.spark.sql.values import NotInSqlError, Sql, error
 
 # The smallest real that is too large for a 32-bit float.
 _LARGEST_FLOAT = (2 - 2**-24) * 2.0**127
@@ -178,6 +178,28 @@ def attribute_value(source: InputColumn, type_: ValueType) -> Sql:
     if kind == "timestamp":
         return Sql(kind, instant(source))
     return Sql(kind, source.column)
+
+
+def fitted(value: Sql, type_: ValueType) -> Sql:
+    """A value that was computed, null where it does not fit an attribute."""
+    if type_.element is not None:
+        raise NotInSqlError("a sequence is worked out")
+    if type_.kind == "real" and value.kind == "integer":
+        value = Sql("real", value.column.cast("double"))
+    if value.kind != type_.kind:
+        return error()
+    source = InputColumn("", value.column, _COMPUTED[type_.kind], value.kind)
+    fits = _fits(source, type_)
+    return value if fits is None else Sql(value.kind, sf.when(fits, value.column))
+
+
+_COMPUTED: Mapping[str, st.DataType] = {
+    "boolean": st.BooleanType(),
+    "integer": st.LongType(),
+    "real": st.DoubleType(),
+    "string": st.StringType(),
+    "timestamp": st.TimestampType(),
+}
 
 
 def undeclared_value(source: InputColumn) -> Sql:

@@ -63,6 +63,12 @@ def holds(expression: Expression, resolve: Resolve) -> Column:
     return found.column if found.kind == "boolean" else sf.lit(False)
 
 
+def in_sql(expression: Expression, resolve: Resolve) -> Sql:
+    """The value of an expression, null where it has an error."""
+    _check_size(expression)
+    return _Translation(resolve).sql(expression)
+
+
 def _check_size(expression: Expression) -> None:
     chain = len(expression.operands) if isinstance(expression, Logic) else 0
     if chain > _LONGEST_CHAIN or weight(expression) > _LARGEST_WEIGHT:

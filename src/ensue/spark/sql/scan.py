@@ -7,7 +7,7 @@ exactly is listed in the scan and filters nothing, for the worker evaluates ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,7 +21,8 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.derived.parts import statements_of
 from ensue.lang.diagnostics import did_you_mean
-from ensue.lang.expressions.names import names_in
+from ensue.lang.expressions.derived_names import DerivedName, derived_name
+from ensue.lang.expressions.names import Parts, names_in, read_from
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
 from ensue.spark.plan import PlannedRule, RuleGroup
@@ -30,23 +31,39 @@ from ensue.spark.sql.conformance import (
     any_of,
     attribute_value,
     event_conditions,
+    fitted,
     type_conditions,
     types_by_conditions,
     undeclared_value,
 )
 from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_of_type, micros
-from ensue.spark.sql.predicates import Resolve, conjuncts, holds
+from ensue.spark.sql.predicates import Resolve, conjuncts, holds, in_sql
 from ensue.spark.sql.values import NotInSqlError, Sql, literal
 
-KeyColumn = tuple[str, Callable[[Column], Column]]
+@dataclass(frozen=True)
+class KeyColumn:
+    """A key of a group: `made`, of the shuffled columns of these names, is equal for equal keys.
+
+    `is_plain` for a key that is the value of its one column.
+    """
+
+    names: tuple[str, ...]
+    made: Callable[..., Column]
+    is_plain: bool = True
+
+    def of(self, columns: Mapping[str, Column]) -> Column:
+        return self.made(*(columns[name] for name in self.names))
+
+    def is_there(self, columns: Mapping[str, Column]) -> Column:
+        # Of a plain column Spark can tell it from the statistics of a file.
+        return (columns[self.names[0]] if self.is_plain else self.of(columns)).isNotNull()
 
 
 @dataclass(frozen=True)
 class Scan:
     """Which rows a group reads, and what of them.
 
-    `wanted` is the condition on rows. `keys` decide the partition of a row, each as the name of a
-    shuffled column and a function of it that is equal for equal keys. `shuffled` has the columns
+    `wanted` is the condition on rows. `keys` decide the partition of a row. `shuffled` has the columns
     that go through the shuffle, by their names in `ensue.events.columns`, and `nulls` the declared
     attributes that no rule reads, which the worker adds as nulls. `python_predicates` are left to
     the worker. `types` are the event types of wanted rows.
@@ -77,9 +94,9 @@ def scan_of(group: RuleGroup, layout: DataFrameLayout, types: TypeSystem) -> Sca
         ~type_column.isin(*names) | all_of(type_conditions(layout, names[0], types))
         for names in types_by_conditions(layout, read, types)
     ]
-    keys = _keys(group, layout)
+    keys = _keys(group, layout, types)
     shuffled = _travelling(group, layout, types)
-    conditions += [dict(shuffled)[name].isNotNull() for name, _ in keys]
+    conditions += [each.is_there(dict(shuffled)) for each in keys]
     present = {name for name, _ in shuffled}
     declared = dict.fromkeys(
         name for type_name in types.types for name in types.attributes(type_name)
@@ -110,12 +127,12 @@ def wanted_by_rule(
     group: RuleGroup, layout: DataFrameLayout, types: TypeSystem
 ) -> dict[str, Column]:
     """Which events each rule wants, as far as SQL can tell."""
-    keys = [name for name, _ in _keys(group, layout)]
+    keys = _keys(group, layout, types)
     found: dict[str, Column] = {}
     for rule in group.rules:
         ports = [_port(rule, port, layout, types, []) for port in rule.event_ports]
         shuffled = dict(_travelling(group, layout, types))
-        found[rule.name] = all_of([any_of(ports), *(shuffled[n].isNotNull() for n in keys)])
+        found[rule.name] = all_of([any_of(ports), *(each.is_there(shuffled) for each in keys)])
     return found
 
 
@@ -154,6 +171,12 @@ def resolver(layout: DataFrameLayout, type_name: str, types: TypeSystem) -> Reso
     """The values of names in rows of a type and its subtypes."""
 
     def resolve(parts: tuple[str, ...]) -> Sql | None:
+        if (derived := derived_name(parts)) is not None:
+            value = derived.values.get(type_name)
+            if value is not None:
+                return fitted(in_sql(value.expression, resolve), value.type)
+            if any(each in derived.values for each in types.subtypes(type_name)):
+                raise NotInSqlError(f"`{derived}` is worked out in a type below `{type_name}`")
         name, *inner = parts
         if inner:
             found = layout.attributes.get(name)
@@ -226,20 +249,24 @@ def _data(name: str, source: InputColumn, type_name: str, types: TypeSystem) -> 
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def _keys(group: RuleGroup, layout: DataFrameLayout) -> tuple[KeyColumn, ...]:
+def _keys(
+    group: RuleGroup, layout: DataFrameLayout, types: TypeSystem
+) -> tuple[KeyColumn, ...]:
     if not group.key_set:
         return ()
     if len(group.key_set) > 1:
         raise NotInSqlError("an event may have several keys")
-    return tuple(_key(name, layout) for name in group.key_set[0])
+    return tuple(_key(name, group, layout, types) for name in group.key_set[0])
 
 
-def _key(name: str, layout: DataFrameLayout) -> KeyColumn:
+def _key(name: str, group: RuleGroup, layout: DataFrameLayout, types: TypeSystem) -> KeyColumn:
     """A function that is equal for equal keys, across integer and real columns too."""
+    if isinstance(name, DerivedName):
+        return _derived_key(name, group, layout, types)
     if name in ("id", "type"):
-        return name, _unchanged
+        return KeyColumn((name,), _unchanged)
     if name == "time":
-        return name, partial(_micros, layout.context["time"])
+        return KeyColumn((name,), partial(_micros, layout.context["time"]))
     extension, lower = layout.extensions.get(name), layout.extensions.get(name.lower())
     places = {
         extension_column(name): extension,
@@ -251,12 +278,61 @@ def _key(name: str, layout: DataFrameLayout) -> KeyColumn:
         raise NotInSqlError(f"the key `{name}` may stand in several columns")
     ((place, source),) = found.items()
     if source.kind in ("integer", "real"):
-        return place, _as_double
+        return KeyColumn((place,), _as_double)
     if source.kind == "timestamp":
-        return place, partial(_micros, source)
+        return KeyColumn((place,), partial(_micros, source))
     if source.kind is None:
         raise NotInSqlError(f"the key `{name}` is `{source.type.simpleString()}`")
-    return place, _unchanged
+    return KeyColumn((place,), _unchanged)
+
+
+def _derived_key(
+    name: DerivedName, group: RuleGroup, layout: DataFrameLayout, types: TypeSystem
+) -> KeyColumn:
+    """A key that is worked out, in the same way on all types that the rules of a group read."""
+    read = {port.type for rule in group.rules for port in rule.event_ports}
+    values = {name.values.get(each) for each in read}
+    asked = {".".join(parts) for parts in read_from((name,), read)}
+    declared = {tuple(types.attributes(each).get(n) for n in sorted(asked)) for each in read}
+    if len(values) > 1 or None in values or len(declared) > 1:
+        raise NotInSqlError(f"the key `{name}` is not worked out in one way on all types")
+    places = dict(_places(layout))
+    needed = tuple(n for n in places if n in asked | {extension_column(each) for each in asked})
+
+    def made(*columns: Column) -> Column:
+        moved = _with_columns(layout, dict(zip(needed, columns, strict=True)))
+        found = resolver(moved, min(read), types)((name,))
+        assert found is not None, "a derived attribute has a value, which may be null"
+        if found.kind in ("integer", "real"):
+            return _as_double(found.column)
+        return sf.unix_micros(found.column) if found.kind == "timestamp" else found.column
+
+    made(*(places[each] for each in needed))
+    return KeyColumn(needed, made, is_plain=False)
+
+
+def _places(layout: DataFrameLayout) -> Iterator[tuple[str, Column]]:
+    """The columns that rules read, by the names under which they are shuffled."""
+    for name, source in layout.context.items():
+        yield name, source.column
+    for name, source in layout.extensions.items():
+        yield extension_column(name), source.column
+    for name, source in layout.attributes.items():
+        yield name, source.column
+
+
+def _with_columns(layout: DataFrameLayout, columns: Mapping[str, Column]) -> DataFrameLayout:
+    """The layout with other columns in place of some."""
+
+    def moved(name: str, source: InputColumn) -> InputColumn:
+        return replace(source, column=columns[name]) if name in columns else source
+
+    return replace(
+        layout,
+        context={name: moved(name, each) for name, each in layout.context.items()},
+        extensions={n: moved(extension_column(n), e) for n, e in layout.extensions.items()},
+        attributes={name: moved(name, each) for name, each in layout.attributes.items()},
+    )
 
 
 def _unchanged(column: Column) -> Column:
@@ -311,15 +387,21 @@ def _forwarded_types(group: RuleGroup, types: TypeSystem) -> Iterator[str]:
 
 def names_read(rule: PlannedRule) -> Iterator[str]:
     """Every name that a rule reads in an event, and its first part, which may hold nested data."""
+    types = {port.type for port in rule.event_ports}
+    for parts in _names_asked(rule):
+        yield from _whole_and_first(read_from(parts, types))
+
+
+def _names_asked(rule: PlannedRule) -> Iterator[Parts]:
     for names in rule.key_set:
-        yield from names
+        yield from ((name,) for name in names)
     for port in rule.event_ports:
         if port.where is not None:
-            yield from _whole_and_first(names_in(port.where))
+            yield from names_in(port.where)
     if isinstance(rule.correlation, EclCorrelation):
         for part in expressions_in(rule.correlation.body):
             if isinstance(part, Holds):
-                yield from _whole_and_first(names_in(part.predicate))
+                yield from names_in(part.predicate)
         return
     values = [
         assignment.value
@@ -331,7 +413,7 @@ def names_read(rule: PlannedRule) -> Iterator[str]:
         values.append(rule.correlation.clauses.having)
     for value in values:
         # The first part is a port.
-        yield from _whole_and_first(parts[1:] for parts in names_in(value) if parts[1:])
+        yield from (parts[1:] for parts in names_in(value) if parts[1:])
 
 
 def _whole_and_first(names: Iterable[tuple[str, ...]]) -> Iterator[str]:

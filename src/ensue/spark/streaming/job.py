@@ -355,7 +355,7 @@ class StreamJob:
         if not group.is_keyed:
             return sf.lit(0)
         shuffled = dict(scan.shuffled)
-        keys = [made(shuffled[name]) for name, made in scan.keys]
+        keys = [each.of(shuffled) for each in scan.keys]
         return sf.pmod(sf.hash(*keys), sf.lit(self.task.buckets))
 
     def _arrival(self) -> list[Column]:
