@@ -18,6 +18,7 @@ from ensue.engine.inputs import time_microseconds
 from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import JumpLike
 from ensue.events.mapping import Mapping as ColumnMapping
+from ensue.events.mapping import refuse_derived
 from ensue.lang.derived.wanted import unusable_keys
 from ensue.library import LibraryLike, as_library
 
@@ -54,6 +55,7 @@ def correlate(
 
     mapping = ColumnMapping.of(columns, type, timezone)
     checked = as_library(library).checked
+    refuse_derived(mapping.columns, checked.types)
     end = None if until is None else time_microseconds(until)
     engine = BatchEngine(checked, max_jump=jumps.max_jump(checked, max_jump, bounded=True))
     found = engine.push_batch(table, mapping=mapping)

@@ -18,7 +18,12 @@ def library(tree: s.LibraryTree) -> b.Library:
 def definition(node: s.Definition) -> b.EventType | b.Correlation:
     if isinstance(node, s.EventTypeDeclaration):
         # A mapping holds a name once, and a tree may hold it twice: the text of a duplicate.
-        given = {each.name: each.type for each in node.attributes}
+        given: dict[str, Any] = {
+            each.name: each.type
+            if each.value is None
+            else b.derived(each.type, print_expression(each.value))
+            for each in node.attributes
+        }
         built = b.eventtype(node.name, given, extends=node.parent, wire=node.wire)
         if len(given) == len(node.attributes):
             return built

@@ -245,7 +245,7 @@ def event_types(draw: st.DrawFn) -> s.EventTypeDeclaration:
         reserved = ("long",) if kind.name in {"long", "unsigned long"} else ()
         inner = draw(st.lists(names(), max_size=1))
         name = ".".join([draw(names(*reserved)), *inner])
-        attributes.append(s.AttributeDeclaration(name, kind))
+        attributes.append(s.AttributeDeclaration(name, kind, draw(st.none() | expressions())))
     parent, wire = draw(st.none() | names()), draw(st.none() | texts())
     return s.EventTypeDeclaration(draw(names()), parent, tuple(attributes), wire)
 

@@ -166,4 +166,4 @@ def _loose_words(text: str) -> Iterator[Word]:
 @lru_cache(maxsize=4_096)
 def _read_text(text: str) -> tuple[TextReading, tuple[DefinitionOutline, ...]]:
     reading = read(text)
-    return reading, tuple(outlines(reading.tree))
+    return reading, tuple(outlines(reading.tree, text))

@@ -35,13 +35,17 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredName:
-    """An attribute or a port with its type; a timer port has the text of its timer as type."""
+    """An attribute or a port with its type; a timer port has the text of its timer as type.
+
+    `value` is the text of what a derived attribute is worked out from.
+    """
 
     name: str
     type: str
     start: int
     end: int
     is_timer: bool = False
+    value: str = ""
 
 
 @dataclass(slots=True)
@@ -68,11 +72,15 @@ class DefinitionOutline:
         return tuple(dict.fromkeys(each.type for each in self.members if not each.is_timer))
 
 
-def outlines(tree: Tree[Token]) -> Iterator[DefinitionOutline]:
-    """The definitions of a parse tree. What stands at a place that was put in has no name."""
+def outlines(tree: Tree[Token], text: str) -> Iterator[DefinitionOutline]:
+    """The definitions of the parse tree of a text.
+
+    What stands at a place that was put in has no name.
+    """
     for each in tree.children:
         if isinstance(each, Tree):
-            yield _EventType(each).outline if each.data == "eventtype" else _Rule(each).outline
+            is_type = each.data == "eventtype"
+            yield _EventType(each, text).outline if is_type else _Rule(each).outline
 
 
 def _span(token: Token) -> tuple[int, int]:
@@ -102,12 +110,39 @@ class _Definition:
             found = Mention("attribute", *_path(tokens), types=types, inside=inside)
             self.outline.mentions.append(found)
 
+    def name(self, tokens: list[Token], types: tuple[str, ...] | None, inside: str) -> None:
+        """The mention of a name in a predicate or a value."""
+        self.attribute(tokens, types or (), inside)
+
+    def predicate(
+        self, trees: Sequence[Tree[Token]], types: tuple[str, ...] | None, inside: str
+    ) -> None:
+        """The names of a predicate or a value; without `types` they begin with a port."""
+        waiting = list(reversed(trees))
+        while waiting:
+            tree = waiting.pop()
+            parts = [each for each in tree.children if isinstance(each, Tree)]
+            match str(tree.data):
+                case "name":
+                    self.name(_tokens(tree), types, inside)
+                case "call":
+                    self.mention("function", _tokens(tree)[0], inside=inside)
+                case "passed" | "during" | "related":
+                    # What a history is asked for has types of its own, and `start` is a word.
+                    parts = []
+                case "compared":
+                    parts = parts[:1]
+                case "concept_test" | "ontology_property" | "has":
+                    parts = [each for each in parts if each.data == "name"]
+            waiting += reversed(parts)
+
 
 class _EventType(_Definition):
-    def __init__(self, tree: Tree[Token]) -> None:
+    def __init__(self, tree: Tree[Token], source: str) -> None:
         name, wire, parent, *groups = tree.children
         assert isinstance(name, Token)
         super().__init__("eventtype", name)
+        self._source = source
         self.mention("type", name, defines=True)
         self.outline.wire = str(wire)[1:-1] if isinstance(wire, Token) else None
         if isinstance(parent, Token):
@@ -118,19 +153,25 @@ class _EventType(_Definition):
                 self._attributes(group)
 
     def _attributes(self, group: Tree[Token]) -> None:
-        type_ = ""
-        for child in group.children:
-            if not isinstance(child, Tree):
-                continue
+        first, *others = [each for each in group.children if isinstance(each, Tree)]
+        own = (self.outline.name,)
+        for child in others:
             if child.data != "path":
-                type_ = _type_text(child)
+                self.predicate([child], own, "derived")
                 continue
             text, start, end = _path(_tokens(child))
-            self.outline.members.append(DeclaredName(text, type_, start, end))
-            own = (self.outline.name,)
+            declared = DeclaredName(text, _type_text(first), start, end, value=self._value(others))
+            self.outline.members.append(declared)
             self.outline.mentions.append(
                 Mention("attribute", text, start, end, True, own, "declaration")
             )
+
+    def _value(self, parts: Sequence[Tree[Token]]) -> str:
+        """The text of what the attribute of these parts is worked out from."""
+        value = next((each for each in parts if each.data != "path"), None)
+        if value is None:
+            return ""
+        return " ".join(self._source[value.meta.start_pos : value.meta.end_pos].split())
 
 
 def _type_text(tree: Tree[Token]) -> str:
@@ -187,7 +228,7 @@ class _Rule(_Definition):
                 type_, name = tokens[:2]
                 self.mention("type", type_, inside="port")
                 self.mention("port", name, defines=True)
-                self._predicate(inside, (str(type_),), "where")
+                self.predicate(inside, (str(type_),), "where")
                 return []
             case "timer_port":
                 self.mention("port", tokens[-1], defines=True)
@@ -213,10 +254,10 @@ class _Rule(_Definition):
                 self._key(inside)
                 return []
             case "having":
-                self._predicate(inside, None, "having")
+                self.predicate(inside, None, "having")
                 return []
             case "holds":
-                self._predicate(inside, self.outline.port_types, "holds")
+                self.predicate(inside, self.outline.port_types, "holds")
                 return []
         return inside
 
@@ -235,7 +276,7 @@ class _Rule(_Definition):
     def _assignment(self, tree: Tree[Token], type_: str) -> None:
         path, *value = (each for each in tree.children if isinstance(each, Tree))
         self.attribute(_tokens(path), (type_,), "assignment")
-        self._predicate(value, None, "value")
+        self.predicate(value, None, "value")
 
     def _of_port(self, port: Token, rest: Sequence[Token], inside: str) -> None:
         self.mention("port", port, inside=inside)
@@ -243,29 +284,7 @@ class _Rule(_Definition):
         types = (declared.type,) if declared is not None and not declared.is_timer else ()
         self.attribute(rest, types, inside)
 
-    def _predicate(
-        self, trees: Sequence[Tree[Token]], types: tuple[str, ...] | None, inside: str
-    ) -> None:
-        """The names of a predicate or a value; without `types` they begin with a port."""
-        waiting = list(reversed(trees))
-        while waiting:
-            tree = waiting.pop()
-            parts = [each for each in tree.children if isinstance(each, Tree)]
-            match str(tree.data):
-                case "name":
-                    self._name(_tokens(tree), types, inside)
-                case "call":
-                    self.mention("function", _tokens(tree)[0], inside=inside)
-                case "passed" | "during" | "related":
-                    # What a history is asked for has types of its own, and `start` is a word.
-                    parts = []
-                case "compared":
-                    parts = parts[:1]
-                case "concept_test" | "ontology_property" | "has":
-                    parts = [each for each in parts if each.data == "name"]
-            waiting += reversed(parts)
-
-    def _name(self, tokens: list[Token], types: tuple[str, ...] | None, inside: str) -> None:
+    def name(self, tokens: list[Token], types: tuple[str, ...] | None, inside: str) -> None:
         first, *rest = tokens
         is_port = self.outline.port(str(first)) is not None
         if (is_port and rest) or (types is None and (is_port or rest)):

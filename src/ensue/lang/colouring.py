@@ -96,12 +96,20 @@ class LibraryLexer(RegexLexer):
         ],
         "attribute": [
             include("blank"),
-            (rf"{_NAME}(?=\s*[,;.}}])", Name.Attribute),
+            (rf"{_NAME}(?=\s*[,;.}}=])", Name.Attribute),
+            (r"=", Punctuation, ("#pop", "derived")),
             (words(_TYPES, suffix=r"\b"), Keyword.Type),
             (_NAME, Name.Attribute),
             (r"[,.<>]", Punctuation),
             (r";", Punctuation, "#pop"),
             (r"(?=\})", Punctuation, "#pop"),
+        ],
+        "derived": [
+            include("blank"),
+            (r"\(", Punctuation, "brackets"),
+            (r";", Punctuation, "#pop"),
+            (r"(?=\})", Punctuation, "#pop"),
+            include("expression"),
         ],
         "ports": [
             include("blank"),

@@ -44,6 +44,7 @@ def labels(text: str) -> set[str]:
         ("Login correlation X (¦", {"Base", "Login", "Logout", "every", "deadline"}),
         ("Login correlation X (Login a ¦", {"from", "where"}),
         ("eventtype X { attribute sequence<¦", {"long", "string", "timestamp"}),
+        ("eventtype X : Login { attribute string y = ¦", {"user", "tries", "EXTRACT", "time"}),
         (HEAD + "¦", {"a", "b"}),
         (HEAD + "a ; ¦ { }", {"a", "b", "timeout"}),
         (HEAD + "a ¦", {"within", "by", "bind", "keep", "unless", "having"}),
@@ -247,3 +248,43 @@ def test_a_pipe_in_a_folder_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(path)
 
     assert Project().document(path) is None
+
+
+DERIVED = """eventtype Log {
+    attribute string text;
+    attribute string user = EXTRACT(text, 'user=(\\w+)');
+    attribute string who = UPPER(user);
+};
+Log correlation X (Log a where user = 'root') a { case true: push new Log { text = a.user }; }
+"""
+
+
+def test_a_derived_attribute_is_renamed_where_others_need_it() -> None:
+    """The declaration, the value that needs it, the predicate and the value of an output."""
+    result = renamed(DERIVED.replace("string user", "string us¦er"), "login")
+
+    assert "attribute string login = EXTRACT(text" in result
+    assert "UPPER(login)" in result
+    assert "where login = 'root'" in result
+    assert "text = a.login" in result
+
+
+def test_what_a_derived_attribute_needs_is_renamed_in_its_value() -> None:
+    result = renamed(DERIVED.replace("string text", "string te¦xt"), "line")
+
+    assert "EXTRACT(line, 'user=" in result
+    assert "push new Log { line = a.user }" in result
+
+
+def test_a_hover_shows_how_an_attribute_is_worked_out() -> None:
+    project, offset = opened(DERIVED.replace("where user", "where us¦er"))
+    found = hover(project, FILE, offset)
+
+    assert found is not None
+    assert "attribute string user = EXTRACT(text, 'user=(\\w+)');  // of Log" in found.text
+
+
+def test_what_is_worked_out_is_not_offered_where_values_are_set() -> None:
+    offered = labels(DERIVED + "Log correlation Y (Log a) a { case true: push new Log { ¦")
+
+    assert offered == {"text"}

@@ -24,7 +24,7 @@ MISTAKES = [
     ("eventype B {}", 10, "`correlation` or `ecl`", "did you mean `eventtype`?"),
     ("hello world", 7, "`correlation` or `ecl`", "a definition begins with `eventtype`"),
     ("eventtype {}", 11, "a name", None),
-    ("eventtype B { attribute short x }", 33, "`,` or `;`", "an attribute ends with `;`"),
+    ("eventtype B { attribute short x }", 33, "`,`, `;` or `=`", "an attribute ends with `;`"),
     ("eventtype B { short x; }", 15, "`attribute`, `public` or `}`", "write `attribute short x;`"),
     ("eventtype B { attribute int x; }", 25, "a type such as", "write `attribute long x;`"),
     ("A correlation X (A a) a -> a {}", 25, "an operator such as `+` or `;`", "write `a ; a`"),

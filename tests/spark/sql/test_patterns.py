@@ -29,7 +29,9 @@ def pattern(random: Random, depth: int = 2) -> str:
             inside = pattern(random, depth - 1)
             if random.random() < 0.3:
                 inside += "|" + pattern(random, depth - 1)
-            bracket = random.choice(["({})", "({})", "(?:{})", "(?P<n%d>{})" % random.randrange(99)])
+            bracket = random.choice(
+                ["({})", "({})", "(?:{})", f"(?P<n{random.randrange(99)}>{{}})"]
+            )
             written.append(bracket.format(inside) + random.choice(["", "", "?"]))
         else:
             written.append(random.choice(ATOMS) + random.choice(REPEATS))

@@ -49,7 +49,7 @@ from ensue.engine.timing.jumps import AUTO
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
-from ensue.events.mapping import Mapping
+from ensue.events.mapping import Mapping, refuse_derived
 from ensue.events.records.following import follow as follow_inputs
 from ensue.events.records.reading import read_events
 from ensue.events.sources import LINES, InputFile, open_inputs
@@ -218,6 +218,7 @@ def run(
     read = [("--history", file_of_history(history)), *(("--events", each) for each in events)]
     refuse_shared_files([*read, *written.items()], libraries)
     library = load_library(libraries, ontology)
+    refuse_derived(mapping.columns, library.checked.types)
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries, None if history is None else NEEDS_HISTORY)

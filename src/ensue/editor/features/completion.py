@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ensue.editor.mentions import DefinitionOutline, Mention, outlines
+from ensue.editor.mentions import DeclaredName, DefinitionOutline, Mention, outlines
 from ensue.editor.project import Project, TypeEntry, above, below
 from ensue.editor.reading import TextReader
 from ensue.editor.vocabulary import (
@@ -39,7 +39,7 @@ _QUOTED = re.compile(
 # BETWEEN and the like are written as operators, though they are computed as functions.
 _OPERATORS = frozenset({"BETWEEN", "IS_NULL", "MATCHES"})
 # A name in these stands for an attribute of the port itself; elsewhere it begins with a port.
-_OF_ONE_EVENT = frozenset({"where", "holds"})
+_OF_ONE_EVENT = frozenset({"where", "holds", "derived"})
 
 ItemKind = Literal["keyword", "type", "port", "attribute", "label", "function", "unit", "value"]
 
@@ -75,7 +75,7 @@ def complete(project: Project, path: Path, offset: int) -> list[Item]:
         items += [Item(each, "value", "a duration", rank=1) for each in ("10 s", "5 min", "1 h")]
     if "NAME" in accepted:
         reader.put("NAME", _HERE)
-        found = _find_here(list(outlines(reader.finish())))
+        found = _find_here(list(outlines(reader.finish(), "")))
         if found is not None:
             items += _names(found[0], found[1], project.types(path))
     unique = {(each.label, each.kind): each for each in reversed(items)}
@@ -163,9 +163,11 @@ def _attributes(
         yield from _functions(aggregates=True)
         return
     start = "".join(f"{each}." for each in path)
-    for name, type_, owner in _attributes_of(mention.types, types):
-        if name.startswith(start):
-            yield Item(name[len(start) :], "attribute", f"{type_}, of {owner}", rank=1)
+    for member, owner in _attributes_of(mention.types, types):
+        # What is worked out cannot be set.
+        if member.name.startswith(start) and not (member.value and inside == "assignment"):
+            detail = f"{member.type}, of {owner}"
+            yield Item(member.name[len(start) :], "attribute", detail, rank=1)
     if path or inside == "assignment":
         return
     if inside == "key":
@@ -180,12 +182,12 @@ def _attributes(
 
 def _attributes_of(
     names: Sequence[str], types: Mapping[str, TypeEntry]
-) -> Iterator[tuple[str, str, str]]:
+) -> Iterator[tuple[DeclaredName, str]]:
     """Attributes of types and of those above and below: events of the latter come in too."""
     for name in names:
         for entry in (*above(name, types), *below(name, types)):
             for each in entry.outline.members:
-                yield each.name, each.type, entry.outline.name
+                yield each, entry.outline.name
 
 
 def _functions(aggregates: bool) -> Iterator[Item]:

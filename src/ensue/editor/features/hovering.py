@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ensue.editor.checking import check_file
 from ensue.editor.documents import FoundMention
-from ensue.editor.mentions import DefinitionOutline
+from ensue.editor.mentions import DeclaredName, DefinitionOutline
 from ensue.editor.project import Project, Referent, TypeEntry, above
 from ensue.editor.vocabulary import CONTEXT_TEXTS, KEYWORDS, function_text, signature, words_of
 from ensue.engine.costs import cost_of
@@ -87,7 +87,7 @@ def type_text(entry: TypeEntry, types: Mapping[str, TypeEntry]) -> str:
     for each in above(outline.name, types):
         for member in each.outline.members:
             origin = f"  // of {each.outline.name}" if each.outline is not outline else ""
-            lines.append(f"    attribute {member.type} {member.name};{origin}")
+            lines.append(f"    {_declaration(member)}{origin}")
     lines.append("}")
     return f"{_code(chr(10).join(lines))}\n\nDeclared in `{entry.path.name}`."
 
@@ -97,8 +97,13 @@ def _attribute_text(symbols: list[Referent], types: Mapping[str, TypeEntry]) -> 
     for symbol in symbols:
         declared = types[symbol.owner].outline.port(symbol.name)
         if declared is not None:
-            lines.append(f"attribute {declared.type} {symbol.name};  // of {symbol.owner}")
+            lines.append(f"{_declaration(declared)}  // of {symbol.owner}")
     return _code("\n".join(lines)) if lines else None
+
+
+def _declaration(attribute: DeclaredName) -> str:
+    value = f" = {attribute.value}" if attribute.value else ""
+    return f"attribute {attribute.type} {attribute.name}{value};"
 
 
 def _context_text(name: str) -> str | None:

@@ -5,7 +5,7 @@ of times; `rows` applies a mapping to one record, and `tables` to a table. Both 
 `ensue.events.columns`. `tables` needs pyarrow, so that only callers with columns import it.
 """
 
-from ensue.events.mapping.definition import UNITS, Mapping, Origin
+from ensue.events.mapping.definition import UNITS, Mapping, Origin, refuse_derived
 from ensue.events.mapping.rows import apply_row
 
-__all__ = ["UNITS", "Mapping", "Origin", "apply_row"]
+__all__ = ["UNITS", "Mapping", "Origin", "apply_row", "refuse_derived"]

@@ -7,6 +7,7 @@ and checked in `rows` and `tables`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,6 +17,7 @@ from zoneinfo import ZoneInfo
 from ensue.errors import UsageError
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED
+from ensue.events.types import TypeSystem
 
 UNITS = ("s", "ms", "us", "ns")
 """Units of times that are numbers since 1970."""
@@ -189,3 +191,20 @@ class Mapping:
     @cached_property
     def zone(self) -> ZoneInfo | None:
         return None if self.timezone is None else ZoneInfo(self.timezone)
+
+
+def refuse_derived(names: Iterable[str], types: TypeSystem) -> None:
+    """Raises `UsageError` for a mapping of an attribute that is worked out from others."""
+    given = set(names)
+    for declared in types:
+        for each in declared.derived:
+            if each.name in given and not any(each.name in other for other in _data_of(types)):
+                raise UsageError(
+                    f"`columns` says where `{each.name}` is, and `{each.name}` of"
+                    f" `{declared.name}` is worked out: `{each.name} = {each.value}`; leave it out"
+                    " of the columns, and say where what it is worked out from is"
+                )
+
+
+def _data_of(types: TypeSystem) -> list[set[str]]:
+    return [{attribute.name for attribute in each.attributes} for each in types]

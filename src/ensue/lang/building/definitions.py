@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal
 
@@ -24,7 +24,7 @@ from ensue.lang.building.ecl import Part, as_ecl
 from ensue.lang.building.filters import Filter, Port, TypeName, as_filter, type_name
 from ensue.lang.building.transformers import Case, Statement, statement_nodes
 from ensue.lang.building.values import Value, predicate
-from ensue.lang.expressions import Name
+from ensue.lang.expressions import Expression, Name
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.printer import print_definition, print_key, print_library
 
@@ -74,28 +74,45 @@ def sequence(element: ValueType) -> ValueType:
     return ValueType("sequence", element)
 
 
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The type of an attribute that is worked out, and its value."""
+
+    type: ValueType
+    value: Expression
+
+
+def derived(kind: ValueType, value: str | Value) -> Derived:
+    """`attribute kind name = value;`: an attribute that is worked out from others."""
+    if not isinstance(kind, ValueType):
+        raise UsageError(f"`{kind!r}` is no type of an attribute; `b.long` would be one")
+    return Derived(kind, predicate(value).node)
+
+
 def eventtype(
     name: str,
-    attributes: Mapping[str, ValueType] | None = None,
+    attributes: Mapping[str, ValueType | Derived] | None = None,
     /,
     *,
     extends: TypeName | None = None,
     wire: str | None = None,
-    **more: ValueType,
+    **more: ValueType | Derived,
 ) -> EventType:
     """`eventtype name = "wire" : extends { ... }`.
 
     A name that is a keyword of Python, or has dots, is given in a mapping.
     """
     declared = []
-    for attribute, kind in {**(attributes or {}), **more}.items():
+    for attribute, given in {**(attributes or {}), **more}.items():
+        kind, worked_out = given, None
+        if isinstance(given, Derived):
+            kind, worked_out = given.type, given.value
         if not isinstance(kind, ValueType):
             raise UsageError(f"`{kind!r}` is no type of an attribute; `b.long` would be one")
         # `attribute long long` would be read as one type.
         reserved = RESERVED_AFTER_LONG if kind.name in {"long", "unsigned long"} else ()
-        declared.append(
-            syntax.AttributeDeclaration(dotted(attribute, "an attribute", reserved), kind)
-        )
+        place = dotted(attribute, "an attribute", reserved)
+        declared.append(syntax.AttributeDeclaration(place, kind, worked_out))
     return EventType(
         syntax.EventTypeDeclaration(
             identifier(name, "an event type"),

@@ -52,7 +52,10 @@ def check_derived_attributes(
         for above in scope.types.lineage(type_name):
             known = {**by_type.get(above, {}), **known}
         known = {name: each for name, each in known.items() if name not in CONTEXT_NAMES}
-        if not _report_circle(type_name, known, scope, reported):
+        circles = list(_circles(known))
+        for path in circles:
+            _report_circle(type_name, path, known, scope, reported)
+        if not circles:
             _report_size(known, scope, reported)
 
 
@@ -81,15 +84,21 @@ def _check_one(
         return type_on_event(scope, type_name, name)
 
     check_value(value, attribute.type, resolve, scope.diagnostics)
+    if next(names_in(value), None) is None:
+        scope.warning(
+            "derived-constant",
+            f"`{attribute.name}` is the same for every event, and is not read from its data",
+            attribute.span,
+            f"write `attribute {attribute.type} {attribute.name};` for one that events bring: an"
+            " attribute has no default",
+        )
 
 
 _ASKING = (After, Before, During, Compared, Related)
 
 
-def _report_circle(
-    type_name: str, known: Mapping[str, _Needs], scope: LibraryScope, reported: set[str]
-) -> bool:
-    """Whether attributes of a type need each other in a circle, which is reported once."""
+def _circles(known: Mapping[str, _Needs]) -> Iterator[list[str]]:
+    """Attributes of a type that need each other in a circle, each circle from one place on."""
     settled: set[str] = set()
     for start in known:
         trail: list[str] = []
@@ -100,18 +109,14 @@ def _report_circle(
                 waiting.pop()
                 if trail:
                     settled.add(trail.pop())
-                continue
-            if name in trail:
-                _report_path(type_name, [*trail[trail.index(name) :], name], known, scope, reported)
-                return True
-            if name in settled or name not in known:
-                continue
-            trail.append(name)
-            waiting.append(iter(known[name].names))
-    return False
+            elif name in trail:
+                yield [*trail[trail.index(name) :], name]
+            elif name in known and name not in settled:
+                trail.append(name)
+                waiting.append(iter(known[name].names))
 
 
-def _report_path(
+def _report_circle(
     type_name: str,
     path: list[str],
     known: Mapping[str, _Needs],

@@ -26,11 +26,14 @@ from ensue.lang.expressions import Call, Comparison, Expression, Name
 from ensue.lang.expressions.checking.fitting import check_value
 from ensue.lang.expressions.checking.kinds import check_expression, check_predicate
 from ensue.lang.expressions.names import names_in
+from ensue.lang.expressions.nesting import nodes_in
 from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.expressions.tree import After, Before, Compared, During, Related
 from ensue.lang.source import Span
 from ensue.lang.syntax import Assignment, EventPort, Holds, Port
 
 _LONGEST_SHOWN = 80
+
 
 def type_on_event(scope: LibraryScope, type_name: str, name: Name) -> ValueType | None:
     """The type of a name on events of one type, where no ports are; reports an unknown name."""
@@ -58,6 +61,24 @@ def check_where(
         return f"{hint}, or `by {same}` for a memory of each value" if same else hint
 
     check_predicate(where, resolve, scope.diagnostics)
+    _refuse_derived_in_history(where, scope)
+
+
+def _refuse_derived_in_history(predicate: Expression, scope: LibraryScope) -> None:
+    """Report names of derived attributes that a term asks of stored publications."""
+    for term in nodes_in(predicate):
+        if not isinstance(term, After | Before | During | Related | Compared):
+            continue
+        asked = [each for each in nodes_in(term.filter) if isinstance(each, Name)]
+        for name in [term.name, *asked] if isinstance(term, Compared) else asked:
+            derived = scope.types.derived_anywhere(name.text)
+            if derived is not None:
+                scope.error(
+                    "derived-in-history",
+                    f"`{name.text}` is worked out, and a stored publication has data only",
+                    name.span,
+                    f"write out what it is worked out from: `{derived.value}`",
+                )
 
 
 def _same_attribute(where: Expression) -> str | None:
@@ -102,6 +123,7 @@ def check_holds(part: Holds, ports: Mapping[str, Port], scope: LibraryScope) -> 
         return _on_events(scope, types, name, 0, ports, _without_port)
 
     check_predicate(part.predicate, resolve, scope.diagnostics)
+    _refuse_derived_in_history(part.predicate, scope)
 
 
 def check_having(

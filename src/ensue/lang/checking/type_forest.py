@@ -78,13 +78,19 @@ class TypeForest:
         index: dict[str, list[AttributeInType]] = {}
         for name in order:
             first, last = self._first[name], self._last[name]
-            for attribute in (*self.types[name].attributes, *self.types[name].derived):
-                places = index.setdefault(attribute.name, [])
+            for attribute, value_type in self._declarations(name):
+                places = index.setdefault(attribute, [])
                 above = places[-1] if places else None
                 while above is not None and above.last < first:
                     above = above.enclosing
-                places.append(AttributeInType(name, attribute.type, first, last, above))
+                places.append(AttributeInType(name, value_type, first, last, above))
         return index
+
+    def _declarations(self, type_name: str) -> Iterator[tuple[str, ValueType]]:
+        """The attributes that a type itself declares, as data or worked out."""
+        declared = self.types[type_name]
+        yield from ((each.name, each.type) for each in declared.attributes)
+        yield from ((each.name, each.type) for each in declared.derived)
 
     def __contains__(self, name: object) -> bool:
         return name in self.types
@@ -171,13 +177,21 @@ class TypeForest:
         chain = [self.types[each] for each in self.lineage(name)]
         return {a.name: a for each in reversed(chain) for a in each.derived}
 
+    def derived_anywhere(self, attribute: str) -> DerivedAttribute | None:
+        """The first attribute of a name that is worked out on some type, if it is data on none."""
+        if attribute not in self._declared:
+            return None
+        declared = [self.types[each.type_name] for each in self._declared[attribute]]
+        if any(attribute in {a.name for a in each.attributes} for each in declared):
+            return None
+        return next((a for each in declared for a in each.derived if a.name == attribute), None)
+
     def names_near(self, type_name: str) -> frozenset[str]:
         """All attribute names that are declared on a type, above it or below it."""
         if type_name not in self._near:
             names = {*self.attributes(type_name), *self.derived(type_name)}
             for each in self.below(type_name):
-                declared = self.types[each]
-                names.update(a.name for a in (*declared.attributes, *declared.derived))
+                names.update(attribute for attribute, _ in self._declarations(each))
             self._near[type_name] = frozenset(names)
         return self._near[type_name]
 

@@ -1,10 +1,10 @@
-"""Derived attributes: names of attributes that are worked out, put into the rules that ask for them.
+"""Derived attributes: names of what is worked out, put into the rules that ask for it.
 
 In come the correlations of a library and its types, under the names that events carry; out go
 copies in which the name of a derived attribute is a `DerivedName`, wherever an event is asked for
 it: in predicates, keys, values, `having` and aggregates. A library without derived attributes is
-returned as it is. What a history is asked for are stored publications, which have no types here: the
-filters of temporal terms stay as they are.
+returned as it is. What a history is asked for are stored publications, which have no types here, so
+that temporal terms stay as they are.
 """
 
 from __future__ import annotations

@@ -278,7 +278,11 @@ def _reader(parts: Parts) -> Callable[[Event], Any]:
     name = parts[0]
     if isinstance(name, ComputedName):
         return reader_of(name.expression)
-    if len(parts) > 1 or derived_name(parts) or name.lower() in ("id", "source", "type", "time", "specversion"):
+    if (
+        len(parts) > 1
+        or derived_name(parts)
+        or name.lower() in ("id", "source", "type", "time", "specversion")
+    ):
         return lambda event: EventScope(event).lookup(parts)
     lower = name.lower()
 

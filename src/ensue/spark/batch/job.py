@@ -22,6 +22,7 @@ from ensue.engine.inputs import time_microseconds
 from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, max_jump
 from ensue.errors import UsageError
 from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.mapping import refuse_derived
 from ensue.library import LibraryLike, as_library
 from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.plan import JobPlan, RuleGroup, plan_of
@@ -123,6 +124,7 @@ class Job:
         options = options or BatchOptions()
         loaded = as_library(library).plain()
         declared = attribute_names(loaded.checked.types)
+        refuse_derived(columns or {}, loaded.checked.types)
         mapped = mapped_events(events, columns, options.type, options.timezone, declared)
         events = mapped.events
         if events.isStreaming:

@@ -40,6 +40,7 @@ from ensue.spark.sql.layout import DataFrameLayout, InputColumn, instant, kind_o
 from ensue.spark.sql.predicates import Resolve, conjuncts, holds, in_sql
 from ensue.spark.sql.values import NotInSqlError, Sql, literal
 
+
 @dataclass(frozen=True)
 class KeyColumn:
     """A key of a group: `made`, of the shuffled columns of these names, is equal for equal keys.
@@ -63,10 +64,10 @@ class KeyColumn:
 class Scan:
     """Which rows a group reads, and what of them.
 
-    `wanted` is the condition on rows. `keys` decide the partition of a row. `shuffled` has the columns
-    that go through the shuffle, by their names in `ensue.events.columns`, and `nulls` the declared
-    attributes that no rule reads, which the worker adds as nulls. `python_predicates` are left to
-    the worker. `types` are the event types of wanted rows.
+    `wanted` is the condition on rows. `keys` decide the partition of a row. `shuffled` has the
+    columns that go through the shuffle, by their names in `ensue.events.columns`, and `nulls` the
+    declared attributes that no rule reads, which the worker adds as nulls. `python_predicates` are
+    left to the worker. `types` are the event types of wanted rows.
     """
 
     wanted: Column
@@ -249,9 +250,7 @@ def _data(name: str, source: InputColumn, type_name: str, types: TypeSystem) -> 
 # --- keys ---------------------------------------------------------------------------------------
 
 
-def _keys(
-    group: RuleGroup, layout: DataFrameLayout, types: TypeSystem
-) -> tuple[KeyColumn, ...]:
+def _keys(group: RuleGroup, layout: DataFrameLayout, types: TypeSystem) -> tuple[KeyColumn, ...]:
     if not group.key_set:
         return ()
     if len(group.key_set) > 1:

@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from ensue.engine.timing.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
+from ensue.events.mapping import refuse_derived
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions
 from ensue.spark.outputs import OutputColumns, output_columns
@@ -248,6 +249,7 @@ class StreamJob:
         options = options or StreamOptions()
         loaded = as_library(library).plain()
         declared = attribute_names(loaded.checked.types)
+        refuse_derived(columns or {}, loaded.checked.types)
         mapped = mapped_events(events, columns, options.type, options.timezone, declared)
         events = mapped.events
         plan = plan_of(loaded.checked, options.correlations)

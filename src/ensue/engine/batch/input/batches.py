@@ -322,7 +322,7 @@ class TableBatch(Batch):
 
 
 def fitting_column(column: Column, type_: ValueType) -> Column | None:
-    """Values as an attribute holds them, missing where they do not fit; None if asked one by one."""
+    """Values as an attribute holds them, missing where they do not fit; None to ask one by one."""
     if column.kind == "integer" and type_.kind == "real":
         column = Column("real", column.values.astype(np.float64), column.missing)
     if column.kind != type_.kind or column.kind == "object":

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ensue.lang.expressions.builtins.clocks import hour_of, minute_of, weekday_of, zone_problem
-from ensue.lang.expressions.builtins.networks import is_in_network, network_problem
 from ensue.lang.expressions.builtins.instants import instant_in, instant_problem
+from ensue.lang.expressions.builtins.networks import is_in_network, network_problem
 from ensue.lang.expressions.builtins.patterns import (
     extracted,
     extraction_problem,

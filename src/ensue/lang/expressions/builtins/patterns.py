@@ -25,7 +25,7 @@ def is_found(text: str, pattern: str) -> bool:
 class Groups(NamedTuple):
     """The groups of a pattern: how many there are, and the numbers of those with a name."""
 
-    count: int
+    total: int
     numbers: Mapping[str, int]
 
 
@@ -40,12 +40,12 @@ def group_number(pattern: str, group: int | str | None) -> int:
 
     Without a group asked for, it is the first one, or the whole match of a pattern without groups.
     """
-    count, numbers = groups_of(pattern)
+    total, numbers = groups_of(pattern)
     if group is None:
-        return min(1, count)
+        return min(1, total)
     if isinstance(group, str):
         return numbers[group]
-    if not 0 <= group <= count:
+    if not 0 <= group <= total:
         raise LookupError(group)
     return group
 
@@ -76,14 +76,14 @@ def extraction_problem(constants: Sequence[Any]) -> str | None:
 
 
 def _no_group(pattern: str, group: int | str) -> str:
-    count, numbers = groups_of(pattern)
+    total, numbers = groups_of(pattern)
     if isinstance(group, str):
         known = ", ".join(f"`{name}`" for name in numbers)
         has = f"its groups are {known}" if known else "a group has a name as `(?P<name>...)`"
         return f"the pattern has no group `{group}`: {has}"
-    if not count:
+    if not total:
         return f"the pattern has no group {group}: put round brackets around the part that is meant"
-    return f"the pattern has no group {group}: its groups are 1 to {count}, and 0 is all of it"
+    return f"the pattern has no group {group}: its groups are 1 to {total}, and 0 is all of it"
 
 
 def pattern_problem(pattern: str) -> str | None:

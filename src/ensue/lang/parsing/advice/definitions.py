@@ -153,6 +153,9 @@ _NESTED = frozenset({"struct", "object", "record", "group", "row"})
 _ANYTHING = frozenset({"map", "dict", "json", "any", "variant", "bytes", "binary", "blob"})
 
 
+_WORKED_OUT = re.compile(r"\b(?:attribute|public)\s+[\w\s<>]+=[^;{}]*\Z")
+
+
 def attribute(mistake: Mistake) -> str | None:
     found = mistake.found.lower()
     if "STRING_TYPE" in mistake.accepted and found in _NESTED:
@@ -166,7 +169,9 @@ def attribute(mistake: Mistake) -> str | None:
         )
     if "STRING_TYPE" in mistake.accepted and found == "enum":
         return "write `attribute string name;`: a `where` says which values count"
-    if mistake.accepted == {"COMMA", "SEMICOLON", "DOT"}:
+    if mistake.found == "," and _WORKED_OUT.search(mistake.before):
+        return "what is worked out is declared by itself: `attribute string x = ...;`"
+    if mistake.accepted - {"EQUAL"} == {"COMMA", "SEMICOLON", "DOT"}:
         if mistake.found == "-" or not mistake.found[:1].isascii():
             return _NAMES
         return "an attribute ends with `;`: `attribute string user; attribute long count;`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ensue.lang.parsing.rewriting.conditions import VALUES, rewrite_condition
-from ensue.lang.parsing.rewriting.habits import Draft, habit
+from ensue.lang.parsing.rewriting.habits import HIDDEN, Draft, habit
 
 TYPES = {
     **dict.fromkeys(("int", "integer", "int32", "i32", "smallint"), "long"),
@@ -22,6 +22,7 @@ _WORD = r"[A-Za-z_]\w*"
 _TYPE = rf"(?:{OURS}|{'|'.join(TYPES)})"
 _NAMED_TYPE = re.compile(rf"\b({'|'.join(TYPES)}|{OURS})\b(?=\s+{_WORD}|\s*>)", re.IGNORECASE)
 
+_CONSTANT = rf"{HIDDEN}|-?\d+(?:\.\d+)?|true|false|null|none"
 _ATTRIBUTES = (
     habit(
         rf"^(?:attr|field|property|column|prop|var)\s+(?={_WORD})",
@@ -29,9 +30,19 @@ _ATTRIBUTES = (
         "an attribute begins with its word",
     ),
     habit(rf"({_WORD})\s*\?(?=\s)", r"\1", "`null` fits every attribute"),
-    habit(r"\s*=\s*[^;<>]+(?=;|$)", "", "an attribute has no default"),
+    habit(rf"\s*:?=\s*(?:{_CONSTANT})?\s*(?=;|$)", "", "an attribute has no default"),
+    habit(r":=", "=", "what an attribute is worked out from follows `=`"),
+    habit(
+        rf"^((?:{OURS})(?:\s+\w+)*?)\s+({_WORD}(?:\s*,\s*{_WORD})*)\s*,\s*({_WORD}\s*=.*)$",
+        r"\1 \2; attribute \1 \3",
+        "what is worked out is declared by itself",
+    ),
     habit(r"\s+(?:not\s+null|nullable|optional|required)\b", "", "`null` fits every attribute"),
-    habit(rf"^({_WORD})\s*:\s*(.+?)\s*;?$", r"\2 \1;", "the type comes first"),
+    habit(
+        rf"^({_WORD})\s*:\s*([^=]+?)\s*(=[^;]*)?;?$",
+        lambda found: f"{found[2]} {found[1]} {found[3] or ''}".rstrip() + ";",
+        "the type comes first",
+    ),
     habit(r"\b(?:list|array|vector)\s*<", "sequence<", "a list of values is a `sequence`"),
     habit(
         rf"\b({_WORD}(?:\s+{_WORD})?)\s*\[\s*\]",

@@ -27,7 +27,15 @@ async def types(request: Request) -> Response:
                 continue
             entry = found.setdefault(each.name, {"name": each.name, "libraries": {}})
             attributes = {name: str(kind) for name, kind in system.attributes(each.name).items()}
-            entry["libraries"][hosted.name] = {"base": each.parent, "attributes": attributes}
+            derived = {
+                name: {"type": str(own.type), "value": own.value}
+                for name, own in system.derived(each.name).items()
+            }
+            entry["libraries"][hosted.name] = {
+                "base": each.parent,
+                "attributes": attributes,
+                "derived": derived,
+            }
     return answered(sorted(found.values(), key=lambda each: str(each["name"])))
 
 
