@@ -103,6 +103,8 @@ class Reader:
             while self.next != ";":
                 words.append(self.take())
             self.take(";")
+            # What is worked out has been given to the events before they come here.
+            words = words[: words.index("=")] if "=" in words else words
             attributes.append((words[-1], " ".join(words[:-1])))
         return EventType(name, tuple(attributes), parent)
 
