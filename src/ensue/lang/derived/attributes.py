@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.derived_names import DerivedName, DerivedValue
+from ensue.lang.expressions.evaluation import evaluate
 from ensue.lang.expressions.names import CONTEXT_NAMES
 from ensue.lang.expressions.rewriting import mapped
 from ensue.lang.expressions.tree import (
@@ -58,7 +59,7 @@ def derived_names(tree: LibraryTree) -> Mapping[str, DerivedName]:
         for attribute in (a for above in _lineage(each, types) for a in above.attributes):
             if attribute.value is not None and attribute.name in names:
                 expression = _over_one_event(attribute.value, names)
-                value = DerivedValue(expression, attribute.type)
+                value = DerivedValue(expression, attribute.type, evaluate)
                 values[attribute.name][each.wire_name] = value
     for name, by_type in values.items():
         names[name].values = by_type

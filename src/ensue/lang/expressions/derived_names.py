@@ -9,8 +9,8 @@ are enough to tell names apart. `ensue.lang.derived.attributes` puts derived nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ensue.events.conformance import conform_value
@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DerivedValue:
-    """What a derived attribute stands for: an expression over one event, and the declared type."""
+    """What a derived attribute stands for: an expression over one event, and the declared type.
+
+    `evaluate` is `evaluation.evaluate`, which reads names, as this is the value of one.
+    """
 
     expression: Expression
     type: ValueType
+    evaluate: Callable[[Expression, Any], Any] = field(compare=False, repr=False)
 
     def fitted(self, value: Any) -> Any:
         """A value as the declared type holds it; None where it does not fit."""

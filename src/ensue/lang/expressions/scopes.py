@@ -63,10 +63,7 @@ class EventScope:
         return self._attribute(name.lower()) if found is MISSING else found
 
     def _worked_out(self, derived: DerivedValue) -> Any:
-        # The evaluation of an expression reads names, and the value of a name may be an expression.
-        from ensue.lang.expressions.evaluation import evaluate
-
-        outcome = evaluate(derived.expression, self)
+        outcome = derived.evaluate(derived.expression, self)
         return MISSING if outcome.errors else _present(derived.fitted(outcome.value))
 
     def _attribute(self, name: str) -> Any:
