@@ -8,7 +8,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from ensue.errors import EventError, LinkError, UsageError
-from ensue.federation.adapters import KINDS, adapter_class
+from ensue.federation.adapters import adapter_class, kind_of_scheme, kinds
 from ensue.federation.adapters.base import Service
 from ensue.federation.routing import control
 
@@ -33,8 +33,8 @@ _SECONDS_FOR_MORE = 0.3
 def kind_of(url: str, given: str | None) -> str:
     """The kind of a service by its address. Raises `UsageError` if that does not tell."""
     scheme = urlsplit(url).scheme
-    kind = given or SCHEMES.get(scheme)
-    if kind is None or kind not in KINDS:
+    kind = given or SCHEMES.get(scheme) or kind_of_scheme(scheme)
+    if kind is None or kind not in kinds():
         known = ", ".join(f"`{each}`" for each in sorted(SCHEMES))
         raise UsageError(
             f"`{given or scheme}` tells no kind of service: give an address that begins with one of"

@@ -178,6 +178,8 @@ class Adapter(ABC):
 
     capabilities: ClassVar[Capabilities]
     options_type: ClassVar[type[Options]] = Options
+    schemes: ClassVar[tuple[str, ...]] = ()
+    """The beginnings of addresses that tell this kind, for requests from the command line."""
 
     def __init__(self, service: Service) -> None:
         self.service = service

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ensue.errors import EnsueError
-from ensue.federation.adapters import KINDS, adapter_class
+from ensue.federation.adapters import adapter_class, kinds
 from ensue.federation.adapters.base import Service
 from ensue.federation.configuration.findings import (
     NAME,
@@ -59,8 +59,8 @@ def _read_service(
     if isinstance(given.get("name"), str) and not NAME.fullmatch(given["name"]):
         findings.add(f"{place} name", "a name has no spaces and no commas")
     kind = given.get("kind")
-    if isinstance(kind, str) and kind not in KINDS:
-        findings.add(f"{place} kind", f"there is no kind `{kind}`: {did_you_mean(kind, KINDS)}")
+    if isinstance(kind, str) and kind not in kinds():
+        findings.add(f"{place} kind", f"there is no kind `{kind}`: {did_you_mean(kind, kinds())}")
     if len(findings.found) > before:
         return None
     own = {key: given.pop(key) for key in SERVICE_KEYS if key in given}
