@@ -7,6 +7,7 @@ own, for tests that kill it.
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import threading
 import time
@@ -161,6 +162,10 @@ def reading(
     }
 
 
+READY = re.compile(r'^ready$|"message":"ready"', re.MULTILINE)
+ADDRESS = re.compile(r"console and API at (\S+?)/(?=[\s\"])")
+
+
 class ServerProcess:
     """`ensue serve FILE` as a process; its folder survives it."""
 
@@ -186,8 +191,8 @@ class ServerProcess:
         limit = time.monotonic() + 60
         while time.monotonic() < limit:
             text = self.errors.read_text()
-            if "ready" in text.split():
-                return next(each for each in text.split() if each.startswith("http")).rstrip("/")
+            if READY.search(text) and (found := ADDRESS.search(text)):
+                return found[1]
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)

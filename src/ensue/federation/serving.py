@@ -31,13 +31,18 @@ _DRIVERS = ("mqtt", "aio_pika", "aiormq", "nats")
 def serve_gateway(path: str | Path) -> int:
     """Run until SIGTERM; out goes the exit code. Raises `UsageError` with every mistake."""
     settings = read_settings(read_file(path), str(path))
-    for name in _DRIVERS:
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    quiet_drivers()
     place = Path(path)
     memory = place.with_name(f"{place.stem}.state.json")
     if settings.state is not None:
         memory = Path(settings.state)
     return asyncio.run(_serve(Gateway(settings, memory=memory)))
+
+
+def quiet_drivers() -> None:
+    """Leave it to the links to say what is wrong with them."""
+    for name in _DRIVERS:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 async def _serve(gateway: Gateway) -> int:

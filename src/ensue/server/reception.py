@@ -19,6 +19,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import CloseCode, Frame
 
 from ensue.server.api.requests.problems import MEDIA_TYPE, document
+from ensue.server.logs.requests import AnswerCounts
 from ensue.server.settings.tables import LimitsTable
 
 LARGEST_HEAD: Final = 64 * 1024
@@ -105,6 +106,7 @@ class PatientConnection(asyncio.Protocol):
     """A connection whose patience ends with it, and which knows whether it is read."""
 
     limits = LimitsTable()
+    answers = AnswerCounts()
     _patience: ConnectionDeadline | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -135,7 +137,7 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
         self._patience = ConnectionDeadline(self.loop, transport, self.limits)
         self._patience.until = self.loop.time() + self.limits.head_seconds
         if len(self.connections) > self.limits.connections:
-            transport.write(TOO_MANY)
+            self._answer(503, TOO_MANY)
             transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -146,12 +148,17 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
         allowed = LARGEST_HEAD + min(FRAMING_SHARE * self._body, LARGEST_FRAMING)
         if self._framing > allowed and not self.transport.is_closing():
             if self._is_head and self.cycle is None:
-                self.transport.write(HEAD_TOO_LARGE)
+                self._answer(431, HEAD_TOO_LARGE)
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        self.transport.write(NO_REQUEST)
+        self._answer(400, NO_REQUEST)
         self.transport.close()
+
+    def _answer(self, status: int, answer: bytes) -> None:
+        """Answer what does not come as far as the application."""
+        self.answers.count("other", status)
+        self.transport.write(answer)
 
     def handle_websocket_upgrade(self) -> None:
         if self._patience is not None:
@@ -246,7 +253,8 @@ class SocketConnection(PatientConnection, WebSocketsSansIOProtocol):
             self.handle_parser_exception()
 
 
-def protocols(limits: LimitsTable) -> dict[str, Any]:
+def protocols(limits: LimitsTable, answers: AnswerCounts) -> dict[str, Any]:
     """The settings of uvicorn that name these protocols, within limits."""
     kinds = {"http": HttpConnection, "ws": SocketConnection}
-    return {name: type(each.__name__, (each,), {"limits": limits}) for name, each in kinds.items()}
+    shared = {"limits": limits, "answers": answers}
+    return {name: type(each.__name__, (each,), shared) for name, each in kinds.items()}

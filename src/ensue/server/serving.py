@@ -1,6 +1,7 @@
 """The process of `ensue serve`: from settings to a port that answers, and to an orderly end.
 
-In come settings; the process then runs until SIGTERM or SIGINT. It says `ready` on the standard
+In come settings; the process then runs until SIGTERM or SIGINT. The port is open at once; while the
+journal is read again, requests are answered with how far it is. It says `ready` on the standard
 error once everything is in force. SIGHUP reads the settings again and puts changed libraries;
 what cannot change in place is named. At the end no new request is taken, subscribers are closed,
 what was taken is read, states are saved. A file with only the tables of a gateway is run by
@@ -16,21 +17,28 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import uvicorn
+from starlette.applications import Starlette
 
 from ensue.errors import EnsueError, UsageError
 from ensue.server.api.app import application
+from ensue.server.api.opening import OpeningApplication
 from ensue.server.channels.hosting import Channels
+from ensue.server.channels.watching import watch_links
 from ensue.server.demo import Demonstration
+from ensue.server.logs.requests import AnswerCounts, NamedRequests
+from ensue.server.logs.writing import begin_log
 from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
 from ensue.server.settings.settings import is_loopback, split_address
 from ensue.server.station.rules.libraries import Edit
+from ensue.version import __version__
 
 if TYPE_CHECKING:
     from ensue.federation.gateway import Gateway
@@ -56,7 +64,10 @@ def serve(path: str | None, say: Say, listen: str | None = None) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTING)
-    process = ServingProcess(settings, path, say)
+    begin_log(settings)
+    # In JSON every line is, also those that are for the person who has started it.
+    told = log.info if settings.log.format == "json" else say
+    process = ServingProcess(settings, path, told, begin_log)
     try:
         import uvloop
 
@@ -90,13 +101,24 @@ class _Server(uvicorn.Server):
 class ServingProcess:
     """A server process from start to stop. `address` is set once it listens."""
 
-    def __init__(self, settings: Settings, path: str | None, say: Say) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        path: str | None,
+        say: Say,
+        relog: Callable[[Settings], None] = lambda _: None,
+    ) -> None:
         self._settings = settings
+        self._relog = relog
+        self._answers = AnswerCounts()
         self._path = path
         self._say = say
         self._ends = asyncio.Event()
         self._is_ready = asyncio.Event()
         self._reload = asyncio.Lock()
+        self._app: Starlette | None = None
+        self._demo: asyncio.Task[None] | None = None
+        self._watch: asyncio.Task[None] | None = None
         self.address: tuple[str, int] | None = None
 
     async def run(self, with_signals: bool = True) -> None:
@@ -118,40 +140,80 @@ class ServingProcess:
         settings = self._settings
         bound = _bound(settings)
         self.address = bound.getsockname()[:2]
-        channels = Channels(settings)
-        await channels.open()
-        demo: asyncio.Task[None] | None = None
+        channels = self._channels = Channels(settings)
+        is_tls = settings.server.certificate is not None
+        opening = OpeningApplication(lambda: channels.step, is_tls)
+        named = NamedRequests(opening, self._answers, settings.log.access)
+        server = _Server(self._uvicorn(named))
+        serving = asyncio.create_task(server.serve(sockets=[bound]), name="http")
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.005)
+        if serving.done():
+            serving.result()
+        self._tell_address()
+        beginning = asyncio.create_task(self._begin(opening, gateway), name="begin")
+        ended = asyncio.create_task(self._ends.wait(), name="end")
         try:
-            await self._put_libraries(channels, settings)
-            app = application(settings, channels, gateway)
-            channels.start()
-            if settings.server.demo:
-                demonstration = Demonstration(channels.main.station, channels.main.libraries)
-                await demonstration.prepare()
-                demo = asyncio.create_task(demonstration.run(), name="demo")
-            self._app, self._channels = app, channels
-            await self._answer(app, bound, gateway)
+            await asyncio.wait({beginning, serving, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if beginning.done():
+                beginning.result()
+                await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if demo is not None:
-                demo.cancel()
-                await asyncio.gather(demo, return_exceptions=True)
+            if self._app is not None:
+                self._app.state.is_ready = False
+            await channels.give_up()
+            beginning.cancel()
+            await asyncio.gather(beginning, return_exceptions=True)
+            # Streams never end by themselves: their clients are told to come again.
+            await channels.stop()
+            server.should_exit = True
+            await serving
+            for task in (self._demo, self._watch):
+                if task is not None:
+                    task.cancel()
+                    await asyncio.gather(task, return_exceptions=True)
             if gateway is not None:
                 await gateway.stop()
             await channels.close()
+            log.info("ensue has ended")
 
-    async def _answer(self, app: Any, bound: socket.socket, gateway: Gateway | None) -> None:
-        """Answer requests until the end."""
+    async def _begin(self, opening: OpeningApplication, gateway: Gateway | None) -> None:
+        """Put everything in force, while requests are told that it starts."""
+        settings, channels = self._settings, self._channels
+        begun = time.monotonic()
+        log.info("ensue begins", extra={"version": __version__})
+        await channels.open()
+        await self._put_libraries(channels, settings)
+        app = application(settings, channels, gateway)
+        app.state.answers = self._answers
+        channels.start()
+        if settings.server.demo:
+            demonstration = Demonstration(channels.main.station, channels.main.libraries)
+            await demonstration.prepare()
+            self._demo = asyncio.create_task(demonstration.run(), name="demo")
+        opening.app = self._app = app
+        # A gateway may lead here too, so that requests are answered while it connects.
+        if gateway is not None:
+            self._watch = asyncio.create_task(watch_links(gateway), name="watch")
+            await gateway.start()
+        app.state.is_ready = True
+        self._is_ready.set()
+        seconds = round(time.monotonic() - begun, 3)
+        log.info("everything is in force", extra={"seconds": seconds})
+        self._say("ready")
+
+    def _uvicorn(self, app: Any) -> uvicorn.Config:
         settings = self._settings
         folder = settings.folder
         certificate, key = settings.server.certificate, settings.server.key
-        config = uvicorn.Config(
+        return uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             lifespan="off",
             server_header=False,
             date_header=False,
-            **protocols(settings.limits),
+            **protocols(settings.limits, self._answers),
             ws_max_size=64 * 1024,
             ws_ping_interval=20.0,
             # A compressor for each subscriber costs 300 KB of memory and most of a delivery's time.
@@ -161,35 +223,14 @@ class ServingProcess:
             ssl_certfile=str(folder / certificate) if certificate else None,
             ssl_keyfile=str(folder / key) if key else None,
         )
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[bound]), name="http")
-        while not server.started and not serving.done():
-            await asyncio.sleep(0.005)
-        ended = asyncio.create_task(self._ends.wait())
-        # A gateway may lead here too, so that requests are answered while it connects.
-        linked = asyncio.create_task(_started(gateway), name="gateway")
-        await asyncio.wait({linked, serving, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if linked.done():
-            linked.result()
-            app.state.is_ready = True
-            self._is_ready.set()
-            self._tell()
-            await asyncio.wait({serving, ended}, return_when=asyncio.FIRST_COMPLETED)
-        app.state.is_ready = False
-        linked.cancel()
-        # Streams never end by themselves: their clients are told to come again.
-        await self._channels.stop()
-        server.should_exit = True
-        await serving
 
-    def _tell(self) -> None:
+    def _tell_address(self) -> None:
         assert self.address is not None
         host, port = self.address
         scheme = "https" if self._settings.server.certificate else "http"
         shown = f"[{host}]" if ":" in host else host
         if self._settings.server.console:
             self._say(f"console and API at {scheme}://{shown}:{port}/")
-        self._say("ready")
 
     # --- libraries of the file, and reading it again ----------------------------------------------
 
@@ -212,12 +253,16 @@ class ServingProcess:
 
     async def reload(self) -> None:
         """Read the settings again and apply them, or report their mistakes and change nothing."""
+        # What is still put in force is not changed on the way.
+        await self._is_ready.wait()
         async with self._reload:
             try:
                 settings = read_settings(self._path)
                 changed = await self._put_libraries(self._channels, settings)
                 fixed = _needs_restart(self._settings, settings)
+                assert self._app is not None
                 self._app.state.retoken(settings)
+                self._relog(settings)
             except (EnsueError, OSError) as error:
                 self._say(f"not reloaded: {error}")
                 return
@@ -241,15 +286,12 @@ def _gateway(settings: Settings) -> Gateway | None:
         return None
     # Drivers of brokers are loaded only where there is a gateway.
     from ensue.federation.gateway import Gateway
+    from ensue.federation.serving import quiet_drivers
 
+    quiet_drivers()
     memory = settings.folder / (settings.server.data or "") / "gateway.state.json"
     memory.parent.mkdir(parents=True, exist_ok=True)
     return Gateway.from_config(settings.gateway, settings.where, memory)
-
-
-async def _started(gateway: Gateway | None) -> None:
-    if gateway is not None:
-        await gateway.start()
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -51,13 +51,14 @@ def serve(
       0  stopped by a signal
       2  settings or libraries with errors, or an address that is in use
     """
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s"
-    )
     from ensue.server.settings import read_settings
 
     if config is not None and not read_settings(config).hosts_api:
         from ensue.federation.serving import serve_gateway
+
+        logging.basicConfig(
+            stream=sys.stderr, level=logging.WARNING, format="%(levelname)s: %(message)s"
+        )
 
         raise typer.Exit(serve_gateway(config))
     try:

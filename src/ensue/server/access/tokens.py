@@ -20,6 +20,7 @@ from typing import Final
 
 from ensue.events.event import Event
 from ensue.server.access.rates import Rate
+from ensue.server.access.refusals import RefusedLogins
 from ensue.server.settings.tables import ROLES, Role, TokenTable
 
 LONGEST_KNOWN: Final = 256
@@ -72,6 +73,7 @@ class Tokens:
     def __init__(self, tables: Sequence[TokenTable], requests_per_second: int) -> None:
         self._requests_per_second = requests_per_second
         self._by_digest: list[tuple[bytes, Principal]] = []
+        self.refused = RefusedLogins()
         self._anyone = Principal("anyone", ROLES, ("*",), (), Rate(requests_per_second))
         self.take(tables)
 

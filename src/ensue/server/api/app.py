@@ -32,6 +32,7 @@ from ensue.server.api.v1 import (
 )
 from ensue.server.api.v1.events import publishing, subscribing
 from ensue.server.channels.hosting import Channels
+from ensue.server.logs.requests import AnswerCounts
 from ensue.server.settings import Settings
 
 
@@ -113,4 +114,6 @@ def application(settings: Settings, hosted: Channels, gateway: Any = None) -> St
     app.state.gateway = gateway
     app.state.is_ready = False
     app.state.turns = QuestionTurns()
+    app.state.refused_logins = tokens.refused
+    app.state.answers = AnswerCounts()
     return app

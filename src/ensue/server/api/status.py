@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from starlette.datastructures import State
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ensue.server.api.process import process_metrics
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.reading import principal_of
 from ensue.server.channels.hosting import Channels, HostedChannel
@@ -16,106 +18,132 @@ from ensue.server.station.figures import BUCKETS
 from ensue.server.station.station import Station
 
 PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
+COUNTER: Final = "counter"
+GAUGE: Final = "gauge"
+SERIES: Final[Sequence[tuple[str, str, str, Callable[[Station], float]]]] = (
+    ("events_total", "events that were read by the rules and are kept", COUNTER,
+     lambda of: of.figures.events),
+    ("outputs_total", "outputs of rules", COUNTER, lambda of: of.figures.outputs),
+    ("late_events_total", "events that came too late, once for each library", COUNTER,
+     lambda of: of.figures.late),
+    ("rejected_events_total", "events that could not be taken", COUNTER,
+     lambda of: of.figures.rejected),
+    ("duplicate_events_total", "events that had been taken before", COUNTER,
+     lambda of: of.figures.duplicates),
+    ("deliveries_total", "events and outputs handed to subscribers", COUNTER,
+     lambda of: of.figures.delivered),
+    ("commits_total", "transactions of the journal", COUNTER, lambda of: of.figures.commits),
+    ("history_processor_seconds_total", "processor time of filling the history", COUNTER,
+     lambda of: round(of.indexer.processor_seconds, 6)),
+    ("waiting_events", "events that wait to be read", GAUGE, lambda of: of.line.waiting_events),
+    ("subscribers", "subscribers", GAUGE, lambda of: len(of.feed.subscribers)),
+    ("history_lag_entries", "journal entries that the history lacks", GAUGE,
+     lambda of: of.indexer.lag),
+    ("journal_position", "number of the last entry of the journal", GAUGE, lambda of: of.seq),
+    ("unsaved_entries", "journal entries that a start after a kill would read again", GAUGE,
+     lambda of: of.unsaved),
+    ("recovery_entries", "journal entries that this start has read again", GAUGE,
+     lambda of: of.replayed),
+    ("recovery_seconds", "how long this start has read", GAUGE, lambda of: of.recovery_seconds),
+    ("libraries", "libraries that run", GAUGE, lambda of: len(of.hosted)),
+    ("troubles", "what is wrong at the moment; the log says what", GAUGE,
+     lambda of: len(list(of.troubles))),
+    ("uptime_seconds", "seconds since the start", GAUGE,
+     lambda of: round(time.time() - of.figures.started, 1)),
+)  # fmt: skip
+"""Metrics of a channel: name, words, kind, and value."""
 
 
 async def health(request: Request) -> Response:
-    """Whether the process works: 200, or 503 with the reason."""
-    channels: Channels = request.app.state.channels
-    for each in channels:
-        if each.station.line.failure:
-            raise ProblemError(
-                503,
-                "failing",
-                f"events of channel `{each.name}` cannot be taken: {each.station.line.failure}",
-            )
+    """Whether the process works: 200, or 503. The reason is for those who have a token."""
+    reasons = list(_failures(request.app.state.channels))
+    if reasons:
+        raise ProblemError(503, "failing", _told(request, reasons, "events cannot be taken"))
     return Response(b'{"status":"ok"}', media_type="application/json")
 
 
 async def ready(request: Request) -> Response:
     """Whether requests should be sent here."""
     channels: Channels = request.app.state.channels
-    reasons = [] if request.app.state.is_ready else ["it is not yet"]
+    is_ready = request.app.state.is_ready
+    reasons = [] if is_ready else ["not everything is in force yet"]
+    reasons += _failures(channels)
     for each in channels:
         station = each.station
-        if station.line.failure:
-            reasons.append(f"channel `{each.name}`: {station.line.failure}")
         if station.line.waiting_events > 0.8 * station.limits.waiting_events:
             reasons.append(f"too many events wait in channel `{each.name}`")
         if station.indexer.lag > 0.8 * station.limits.history_lag:
             reasons.append(f"the history of channel `{each.name}` is behind")
     if reasons:
-        raise ProblemError(503, "not-ready", f"not now: {reasons[0]}", {"Retry-After": "1"})
+        told = _told(request, reasons, "not now" if is_ready else reasons[0])
+        raise ProblemError(503, "not-ready", told, {"Retry-After": "1"})
     return Response(b'{"status":"ready"}', media_type="application/json")
+
+
+def _failures(channels: Channels) -> Iterator[str]:
+    for each in channels:
+        if each.station.line.failure:
+            yield f"events of channel `{each.name}` cannot be taken: {each.station.line.failure}"
+
+
+def _told(request: Request, reasons: Sequence[str], public: str) -> str:
+    """Reasons, which name channels and files, or for a caller without a token only the gist."""
+    if request.state.principal is None:
+        return f"{public}: ask with a token for the reason, or read the log of the server"
+    return "; ".join(reasons)
 
 
 async def metrics(request: Request) -> Response:
     """Everything that is counted, for Prometheus."""
     principal_of(request)
-    channels: Channels = request.app.state.channels
-    text = "".join(f"{line}\n" for line in _metrics(list(channels)))
+    text = "".join(f"{line}\n" for line in _metrics(request.app.state))
     gateway = request.app.state.gateway
     if gateway is not None:
         text += str(gateway.metrics())
     return Response(text, headers={"Content-Type": PROMETHEUS})
 
 
-def _metrics(channels: Sequence[HostedChannel]) -> Iterator[str]:
+def _metrics(state: State) -> Iterator[str]:
+    for name, kind, words, labels, value in process_metrics():
+        yield from _head(name, words, kind)
+        yield f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
+    yield from _head("ensue_requests_total", "requests that were answered", "counter")
+    for (method, status), count in sorted(state.answers.counts.items()):
+        yield f'ensue_requests_total{{method="{method}",status="{status}"}} {count}'
+    yield from _head("ensue_refused_logins_total", "requests without a known token", "counter")
+    for reason, count in state.refused_logins.counts.items():
+        yield f'ensue_refused_logins_total{{reason="{reason}"}} {count}'
+    yield from _head("ensue_ready", "whether everything is in force", "gauge")
+    yield f"ensue_ready {int(state.is_ready)}"
+    yield from _channel_metrics(list(state.channels))
+
+
+def _channel_metrics(channels: Sequence[HostedChannel]) -> Iterator[str]:
     stations = {each.name: each.station for each in channels}
-    counters: Mapping[str, tuple[str, str]] = {
-        "events": ("events that were read by the rules and are kept", "events"),
-        "outputs": ("outputs of rules", "outputs"),
-        "late_events": ("events that came too late, once for each library", "late"),
-        "rejected_events": ("events that could not be taken", "rejected"),
-        "duplicate_events": ("events that had been taken before", "duplicates"),
-        "deliveries": ("events and outputs handed to subscribers", "delivered"),
-        "commits": ("transactions of the journal", "commits"),
-    }
-    for name, (words, attribute) in counters.items():
-        yield from _head(f"ensue_{name}_total", words, "counter")
+    for name, words, kind, value in SERIES:
+        yield from _head(f"ensue_{name}", words, kind)
         for channel, station in stations.items():
-            value = getattr(station.figures, attribute)
-            yield f'ensue_{name}_total{{channel="{channel}"}} {value}'
-    name = "ensue_history_processor_seconds_total"
-    yield from _head(name, "processor time of filling the history", "counter")
-    for channel, station in stations.items():
-        yield f'{name}{{channel="{channel}"}} {station.indexer.processor_seconds:.6f}'
-    gauges: Mapping[str, tuple[str, Callable[[Station], float]]] = {
-        "waiting_events": ("events that wait to be read", lambda of: of.line.waiting_events),
-        "subscribers": ("subscribers", lambda of: len(of.feed.subscribers)),
-        "history_lag_entries": (
-            "journal entries that the history lacks",
-            lambda of: of.indexer.lag,
-        ),
-        "journal_position": ("number of the last entry of the journal", lambda of: of.seq),
-        "libraries": ("libraries that run", lambda of: len(of.hosted)),
-        "uptime_seconds": (
-            "seconds since the start",
-            lambda of: round(time.time() - of.figures.started, 1),
-        ),
-    }
-    for name, (words, gauge) in gauges.items():
-        yield from _head(f"ensue_{name}", words, "gauge")
-        for channel, station in stations.items():
-            yield f'ensue_{name}{{channel="{channel}"}} {gauge(station)}'
+            yield f'ensue_{name}{{channel="{channel}"}} {value(station)}'
     yield from _latencies(stations)
+    yield from _library_metrics(stations)
+
+
+def _library_metrics(stations: Mapping[str, Station]) -> Iterator[str]:
     yield from _head("ensue_rule_outputs_total", "outputs of a rule", "counter")
     for channel, station in stations.items():
-        for (library, rule), outputs in station.rule_counts().items():
+        for (library, rule), outputs in station.outputs_since_start().items():
             labels = f'channel="{channel}",library="{library}",rule="{rule}"'
             yield f"ensue_rule_outputs_total{{{labels}}} {outputs}"
     yield from _head("ensue_refused_events_total", "events that a library cannot read", "counter")
     for channel, station in stations.items():
-        for name, hosted in list(station.hosted.items()):
+        for name, counted in station.refused_since_start().items():
             labels = f'channel="{channel}",library="{name}"'
-            yield f"ensue_refused_events_total{{{labels}}} {hosted.counted.refused}"
+            yield f"ensue_refused_events_total{{{labels}}} {counted.refused}"
     words = "events that a library has not read since its rules hold too many keys"
     yield from _head("ensue_full_events_total", words, "counter")
     for channel, station in stations.items():
-        for name, hosted in list(station.hosted.items()):
-            yield (
-                f'ensue_full_events_total{{channel="{channel}",library="{name}"}}'
-                f" {hosted.counted.full}"
-            )
+        for name, counted in station.refused_since_start().items():
+            yield f'ensue_full_events_total{{channel="{channel}",library="{name}"}} {counted.full}'
     yield from _head("ensue_rule_keys", "keys under which a rule holds state", "gauge")
     for channel, station in stations.items():
         for name, hosted in list(station.hosted.items()):

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
+from ensue.errors import EnsueError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.server.channels.linking import StationLink
 from ensue.server.settings import Settings
@@ -22,37 +24,70 @@ from ensue.server.station.station import Station
 from ensue.server.webhooks.sending import Webhooks
 
 
+class GivenUpError(EnsueError):
+    """Opening was given up, since the process is to end."""
+
+
 class HostedChannel:
     """One stream, and what is done with it."""
 
-    def __init__(self, name: str, settings: Settings) -> None:
+    def __init__(self, name: str, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
         self.name = name
         self.settings = settings
-        self.station = Station(settings)
+        self.station = Station(settings, loop)
         self.libraries = Libraries(self.station)
         self.occupancies = Occupancies()
         self.webhooks = Webhooks(self.station, settings.webhooks.networks)
 
 
+class OpeningStep(NamedTuple):
+    """How far a channel has read its journal again."""
+
+    channel: str
+    done: int
+    total: int
+
+
 class Channels:
-    """Made in an event loop; `open` before use, `start` to send, `close` at the end."""
+    """Made in an event loop; `open` before use, `start` to send, `close` at the end.
+
+    Opening may take long, and tells how far it is in `step`.
+    """
 
     def __init__(self, settings: Settings) -> None:
+        self.step: OpeningStep | None = None
+        self._is_given_up = False
+        self._is_open = asyncio.Event()
         self._channels: dict[str, HostedChannel] = {}
         self._settings = settings
         self._ending = AsyncExitStack()
         self.links: list[StationLink] = []
 
     async def open(self) -> None:
+        loop = asyncio.get_running_loop()
         try:
             for name in self._settings.channel_names:
-                channel = HostedChannel(name, self._settings.of_channel(name))
+                # Files are opened beside the loop, which answers requests meanwhile.
+                settings = self._settings.of_channel(name)
+                channel = await asyncio.to_thread(HostedChannel, name, settings, loop)
                 self._channels[name] = channel
-                await channel.station.open()
+                await channel.station.open(partial(self._note, name))
                 self._ending.push_async_callback(channel.station.close)
         except BaseException:
             await self.close()
             raise
+        finally:
+            self._is_open.set()
+
+    async def give_up(self) -> None:
+        """Have `open` end soon, if it goes on still, by `GivenUpError`; nothing is lost."""
+        self._is_given_up = True
+        await self._is_open.wait()
+
+    def _note(self, channel: str, done: int, total: int) -> None:
+        self.step = OpeningStep(channel, done, total)
+        if self._is_given_up:
+            raise GivenUpError("the server was ended while it read its journal again")
 
     async def close(self) -> None:
         await self._ending.aclose()

@@ -66,10 +66,10 @@ class StationLink:
                 await self._remember(state.position)
                 await self._bring()
             except GoneError as error:
-                state.problem = f"{error.floor - error.asked:,} entries were lost: {error}"
+                self._note(f"{error.floor - error.asked:,} entries were lost: {error}")
                 state.position = error.floor
             except EnsueError as error:
-                state.problem = str(error)
+                self._note(str(error))
             await asyncio.sleep(1.0)
 
     async def _bring(self) -> None:
@@ -97,11 +97,16 @@ class StationLink:
                 await self._target.publish(events, sum(len(body) for _, body in events))
                 break
             except BusyError as error:
-                self.state.problem = str(error)
+                self._note(str(error))
                 await asyncio.sleep(error.seconds)
-        self.state.problem = None
+        self._note(None)
         self.state.delivered += len(found)
         await self._remember(int(found[-1].id))
+
+    def _note(self, problem: str | None) -> None:
+        self.state.problem = problem
+        what = f"the link from channel `{self.table.source}` to `{self.table.to}`"
+        self._target.troubles.note(what, problem)
 
     async def _remember(self, position: int) -> None:
         target = self._target

@@ -21,6 +21,7 @@ from ensue.server.settings.tables import (
     HistoryTable,
     LibraryTable,
     LimitsTable,
+    LogTable,
     OntologyTable,
     ServerChannelTable,
     ServerLinkTable,
@@ -41,6 +42,7 @@ class Settings:
     ontology: OntologyTable = field(default_factory=OntologyTable)
     limits: LimitsTable = field(default_factory=LimitsTable)
     webhooks: WebhooksTable = field(default_factory=WebhooksTable)
+    log: LogTable = field(default_factory=LogTable)
     libraries: Sequence[LibraryTable] = ()
     tokens: Sequence[TokenTable] = ()
     channels: Sequence[ServerChannelTable] = ()
@@ -50,6 +52,8 @@ class Settings:
     """False for a file that only has the tables of a gateway."""
     folder: Path = field(default_factory=Path)
     where: str = "the defaults"
+    channel: str = MAIN
+    """Whose settings these are, of those that a server has."""
 
     @property
     def address(self) -> tuple[str, int]:
@@ -80,7 +84,7 @@ class Settings:
             clock=given.clock or server.clock,
         )
         history = HistoryTable(url=given.history, max_age=given.max_age, max_count=given.max_count)
-        return replace(self, server=stream, history=history)
+        return replace(self, server=stream, history=history, channel=name)
 
 
 def split_address(text: str) -> tuple[str, int]:

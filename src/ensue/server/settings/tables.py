@@ -60,6 +60,7 @@ class LimitsTable(SettingsTable, frozen=True, kw_only=True):
     waiting_bytes: int = 128 * 1024 * 1024
     history_lag: int = 1_000_000
     journal_events: int = 2_000_000
+    save_seconds: float = 30.0
     transaction_events: int = 10_000
     subscribers: int = 2_000
     subscriber_waiting: int = 2_000
@@ -133,12 +134,21 @@ class WebhooksTable(SettingsTable, frozen=True, kw_only=True):
     networks: list[str] = []
 
 
+class LogTable(SettingsTable, frozen=True, kw_only=True):
+    """How the log is written, on the standard error; `access` has a line for each request."""
+
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    access: bool = False
+
+
 TABLES: dict[str, type[SettingsTable]] = {
     "server": ServerTable,
     "history": HistoryTable,
     "ontology": OntologyTable,
     "limits": LimitsTable,
     "webhooks": WebhooksTable,
+    "log": LogTable,
 }
 ARRAYS: dict[str, type[SettingsTable]] = {
     "library": LibraryTable,

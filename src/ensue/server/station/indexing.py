@@ -23,6 +23,7 @@ from ensue.events.event import Event
 from ensue.history import History
 from ensue.server.station.entries import EVENT, JournalEntry
 from ensue.server.station.record.journal import ServerJournal
+from ensue.server.station.troubles import Troubles
 
 BATCH: Final = 16_000
 """Events of one transaction: a little fewer than `History.add_read` puts into one."""
@@ -48,7 +49,14 @@ class WrittenEntries(NamedTuple):
 class Indexer:
     """`wake` is called by the line after each commit; `catch_up` waits for a number."""
 
-    def __init__(self, journal: ServerJournal, history: History, indexed: int) -> None:
+    def __init__(
+        self,
+        journal: ServerJournal,
+        history: History,
+        indexed: int,
+        troubles: Troubles | None = None,
+    ) -> None:
+        self._troubles = Troubles("") if troubles is None else troubles
         self._journal = journal
         self._history = history
         self._changed = threading.Condition()
@@ -171,10 +179,14 @@ class Indexer:
                 begin, goal = self.indexed, self._goal
             try:
                 self._fill(begin, goal)
-                self.problem = None
+                self._note(None)
             except EnsueError as error:
-                self.problem = str(error)
+                self._note(str(error))
                 time.sleep(RETRY_SECONDS)
+
+    def _note(self, problem: str | None) -> None:
+        self.problem = problem
+        self._troubles.note("filling the history", problem)
 
     def _fill(self, begin: int, goal: int) -> None:
         while begin < goal and not self._ends:

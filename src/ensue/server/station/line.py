@@ -23,7 +23,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext, suppress
 from typing import Any, Final, Protocol
 
-from ensue.errors import EnsueError, EventError
+from ensue.errors import EnsueError, EventError, HistoryError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.server.station.entries import (
@@ -41,10 +41,13 @@ from ensue.server.station.indexing import Indexer
 from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.record.registry import Registry, Saved
 from ensue.server.station.rules.hosted import Hosted
+from ensue.server.station.troubles import Troubles
 
 GROUP_BYTES: Final = 16 * 1024 * 1024
 GROUP_TICKS: Final = 500
 """Entries of one transaction when only the clock moves."""
+PROBE_SECONDS: Final = 1.0
+"""How often it is tried whether a journal that could not be written to works again."""
 BACKLOG_EVENTS: Final = 50_000
 """The most entries, by weight, that wait for the feed before the line waits for it."""
 
@@ -101,6 +104,7 @@ class LineOwner(Protocol):
     registry: Registry
     indexer: Indexer
     figures: StationFigures
+    troubles: Troubles
     hosted: dict[str, Hosted]
     seq: int
     most_keys: int
@@ -129,6 +133,9 @@ class LineOwner(Protocol):
     def recover(self) -> None:
         """Put the runs back to where the journal stands."""
 
+    def seconds_to_rest(self) -> float | None:
+        """How long until `rest` has something to do, though nothing comes; None if nothing."""
+
     def rest(self) -> None:
         """Between two transactions: save states, give up old entries."""
 
@@ -149,6 +156,7 @@ class Line:
         self.backlog = 0
         self._ends = False
         self.failure: str | None = None
+        self._failed_at = 0.0
         self._thread = threading.Thread(target=self._work, name="ensue-line", daemon=True)
 
     # --- from other threads ---------------------------------------------------------------------
@@ -219,7 +227,8 @@ class Line:
                 if jobs is None:
                     return
                 if not jobs:
-                    self._tick()
+                    if self._is_writable():
+                        self._tick()
                 elif isinstance(jobs[0], LineCall):
                     self._answer(jobs[0])
                 else:
@@ -230,21 +239,34 @@ class Line:
                 time.sleep(0.05)
 
     def _next_jobs(self) -> list[PublishedBatch | LineCall] | None:
-        """What is done next: one call, or publications; nothing when a timer is due."""
+        """What is done next: one call, or publications; nothing when it is time for more."""
         with self._changed:
             while True:
                 if self._jobs and self.backlog < BACKLOG_EVENTS:
                     return self._take()
                 if self._ends and not self._jobs:
                     return None
-                due = None if self._jobs else self._owner.next_due()
-                if due is None:
-                    self._changed.wait(1.0 if self._jobs else None)
+                if self._jobs:
+                    self._changed.wait(1.0)
                     continue
-                seconds = due / 1e6 - time.time()
-                if seconds <= 0 and self.backlog < BACKLOG_EVENTS:
+                seconds = self._seconds_left()
+                if seconds <= 0:
                     return []
-                self._changed.wait(min(max(seconds, 0.01), 3600.0))
+                self._changed.wait(seconds)
+
+    def _seconds_left(self) -> float:
+        """How long there is nothing to do if nothing comes."""
+        if self.failure:
+            return PROBE_SECONDS - (time.monotonic() - self._failed_at)
+        owner = self._owner
+        seconds = [3600.0]
+        if (due := owner.next_due()) is not None:
+            left = due / 1e6 - time.time()
+            # With a feed that is behind, timers wait, too.
+            seconds.append(left if self.backlog < BACKLOG_EVENTS else max(left, 0.01))
+        if (rest := owner.seconds_to_rest()) is not None:
+            seconds.append(rest)
+        return min(seconds)
 
     def _take(self) -> list[PublishedBatch | LineCall]:
         first = self._jobs.popleft()
@@ -421,7 +443,7 @@ class Line:
         """
         owner = self._owner
         live: list[Live] = []
-        while len(live) < GROUP_TICKS:
+        while len(live) < GROUP_TICKS and self.backlog < BACKLOG_EVENTS:
             due = owner.next_due()
             if due is None or due > time.time() * 1e6:
                 break
@@ -429,8 +451,22 @@ class Line:
             live.append(Live(JournalEntry(owner.seq, TIME, str(due).encode()), None))
             for hosted in owner.hosted.values():
                 self._put_out(hosted, hosted.run.advance(due), live)
-        self._write([each.entry for each in live])
-        self._acknowledge((), live, 0)
+        if live:
+            self._write([each.entry for each in live])
+            self._acknowledge((), live, 0)
+
+    def _is_writable(self) -> bool:
+        """Whether the journal can be written to again, which else only an event would show."""
+        if self.failure is None:
+            return True
+        try:
+            with self._owner.journal.write():
+                self._owner.journal.set_mark("indexed", self._owner.indexer.indexed)
+        except HistoryError as error:
+            self._note_failure(str(error))
+            return False
+        self._note_failure(None)
+        return True
 
     def _write(self, entries: list[JournalEntry]) -> None:
         owner = self._owner
@@ -444,7 +480,7 @@ class Line:
                     # What a history has answered cannot be asked again, so that the state is saved
                     # with every transaction, and such a library is never replayed.
                     self._save(hosted)
-        self.failure = None
+        self._note_failure(None)
 
     def _save(self, hosted: Hosted) -> None:
         state, counts = hosted.state()
@@ -480,7 +516,7 @@ class Line:
         """Tell waiting callers; then put the runs back, since they may be ahead of the journal."""
         if not isinstance(error, EnsueError):
             log.exception("the line failed on a transaction, and goes on without it")
-        self.failure = str(error)
+        self._note_failure(str(error))
         for job in jobs:
             _tell(job.future, error=error)
         while not self._ends:
@@ -488,9 +524,13 @@ class Line:
                 self._owner.recover()
                 return
             except Exception as again:
-                self.failure = str(again)
-                log.error("the runs cannot be put back yet: %s", again)
+                self._note_failure(str(again))
                 time.sleep(1.0)
+
+    def _note_failure(self, reason: str | None) -> None:
+        self.failure = reason
+        self._failed_at = time.monotonic()
+        self._owner.troubles.note("the journal", reason)
 
 
 def _entry(publication: PublishedBatch, number: int, seq: int, body: bytes) -> JournalEntry:

@@ -8,16 +8,16 @@ subscriber. Everything that touches runs is done by the line, so that it sees th
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from ensue.errors import UsageError
-from ensue.events.cloudevents import decode
+from ensue.errors import HistoryError, UsageError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.library import Library, parse
@@ -27,32 +27,43 @@ from ensue.server.station.feed import Feed, Subscriber, SubscriberWish
 from ensue.server.station.figures import Sample, StationFigures
 from ensue.server.station.indexing import Indexer, WrittenEntries
 from ensue.server.station.line import BusyError, Line, PublishedBatch
+from ensue.server.station.record.decoding import named
 from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.record.known import KnownIdentities
-from ensue.server.station.record.recovery import recovered
-from ensue.server.station.record.registry import Registry, Saved
+from ensue.server.station.record.recovery import OnProgress, recovered
+from ensue.server.station.record.registry import Registry
+from ensue.server.station.record.saving import StateSaver
 from ensue.server.station.rules.fullness import held_in_all
 from ensue.server.station.rules.hosted import Hosted
+from ensue.server.station.troubles import Troubles
 from ensue.subscriptions import Index
 
-SAVE_EVENTS: Final = 200_000
-SAVE_SECONDS: Final = 30.0
 COUNT_SECONDS: Final = 0.25
 """How often it is looked how many keys all rules hold."""
-"""How far states may be behind the journal: what a recovery has to read again at most."""
-SAVE_SHARE: Final = 20
-"""Saving states takes at most one part in so many of the line's time."""
 REMEMBERED: Final = 200_000
 """Events that are known by source and id, so that one that is sent again is not read again."""
 TAKE_OVER_SECONDS: Final = 120.0
 
+log = logging.getLogger("ensue.server")
+
 T = TypeVar("T")
 
 
-class Station:
-    """Made in an event loop; `open` before use, `close` at the end."""
+def _untold(done: int, total: int) -> None:
+    pass
 
-    def __init__(self, settings: Settings) -> None:
+
+class Refused(NamedTuple):
+    """Events that a library could not read, and those of them that found its rules full."""
+
+    refused: int
+    full: int
+
+
+class Station:
+    """Of an event loop; `open` before use, `close` at the end."""
+
+    def __init__(self, settings: Settings, loop: asyncio.AbstractEventLoop) -> None:
         self.settings = settings
         self.limits = settings.limits
         self._temporary = None if settings.server.data else TemporaryDirectory(prefix="ensue-")
@@ -65,11 +76,15 @@ class Station:
         self.history = self._opened_history()
         self.journal = ServerJournal(self.folder / "journal.db")
         self.registry = Registry(self.journal)
+        self.troubles = Troubles(settings.channel)
+        self.saver = StateSaver(
+            self.journal, self.registry, self.limits.save_seconds, self.troubles
+        )
         self.figures = StationFigures()
         self.seq = self.committed = self.journal.last
         self.hosted: dict[str, Hosted] = {}
         indexed = 0 if self._history_url.startswith("memory:") else self.journal.mark("indexed")
-        self.indexer = Indexer(self.journal, self.history, indexed or 0)
+        self.indexer = Indexer(self.journal, self.history, indexed or 0, self.troubles)
         self.line = Line(
             self,
             self.limits.waiting_events,
@@ -84,18 +99,20 @@ class Station:
             self.line.delivered,
             self._count_delivered,
         )
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._tasks: list[asyncio.Task[None]] = []
         self._known = KnownIdentities(REMEMBERED)
         self.are_new = self._known.are_new
         self._temporal = Index(history=self.history, ontology=self.ontology)
         self._fills_history = False
-        self._saved_at = time.monotonic()
-        self._saving_took = 0.0
         self._trimmed_at = 0.0
         self.most_keys = self.limits.keys
         self.is_crowded = False
         self._counted_at = 0.0
+        self.replayed = 0
+        self.recovery_seconds = 0.0
+        self._counted_before: dict[tuple[str, str], int] = {}
+        self._refused_before: dict[str, Refused] = {}
 
     # --- beginning and end ----------------------------------------------------------------------
 
@@ -112,9 +129,12 @@ class Station:
             ontology=self.ontology,
         )
 
-    async def open(self) -> None:
-        """Put the runs to where the journal stands, and begin to work."""
-        await asyncio.to_thread(self.recover)
+    async def open(self, told: OnProgress = _untold) -> None:
+        """Put the runs to where the journal stands, and begin to work.
+
+        `told` hears of how many entries of the journal were read again, and how many will be.
+        """
+        await asyncio.to_thread(self._begin, told)
         self.indexer.wake(self.seq)
         self.indexer.start()
         self.line.start()
@@ -147,13 +167,37 @@ class Station:
             if self._temporary is not None:
                 self._temporary.cleanup()
 
-    def recover(self) -> None:
+    def _begin(self, told: OnProgress) -> None:
+        begun = time.monotonic()
+
+        def noted(done: int, total: int) -> None:
+            self.replayed = total
+            told(done, total)
+
+        self.recover(noted)
+        self._counted_before = self.rule_counts()
+        for name, hosted in self.hosted.items():
+            self._refused_before[name] = Refused(hosted.counted.refused, hosted.counted.full)
+        self.recovery_seconds = round(time.monotonic() - begun, 3)
+        about = {
+            "channel": self.settings.channel,
+            "entries": self.replayed,
+            "seconds": self.recovery_seconds,
+        }
+        log.info("the journal was read again from the saved states on", extra=about)
+        # What was read again is not read again by the next start, also if it comes soon.
+        try:
+            self.save_states()
+        except HistoryError as error:
+            self.troubles.note("saving states", str(error))
+
+    def recover(self, told: OnProgress = _untold) -> None:
         """Put the runs back to where the journal stands."""
         self.seq = self.committed = self.journal.last
         if self._fills_history:
             self.indexer.hand_back(self.indexer.indexed)
             self._fills_history = False
-        self.hosted = recovered(self.journal, self.registry, self.read_library, self.history)
+        self.hosted = recovered(self.journal, self.registry, self.read_library, self.history, told)
         self._remember_latest()
         self._count_keys()
         self.settle()
@@ -165,7 +209,7 @@ class Station:
             after = rows[-1].seq
             events = [row for row in rows if row.kind == EVENT]
             stamped = {place for place, row in enumerate(events) if row.is_stamped}
-            self.are_new([decode(row.body) for row in events], stamped)
+            self.are_new(named([row.body for row in events]), stamped)
 
     # --- publishing -----------------------------------------------------------------------------
 
@@ -302,42 +346,34 @@ class Station:
         if live:
             self._loop.call_soon_threadsafe(self.feed.extend, live, weight)
 
+    def seconds_to_rest(self) -> float | None:
+        """How long until `rest` has something to do, though nothing comes."""
+        return self.saver.seconds_left(self.hosted.values(), self.seq)
+
     def rest(self) -> None:
         """Save states and trim the journal, if it is time for it."""
         now = time.monotonic()
         if now - self._counted_at > COUNT_SECONDS:
             self._count_keys()
-        if now - self._saved_at < SAVE_SHARE * self._saving_took:
-            return
-        due = [
-            each
-            for each in self.hosted.values()
-            if self.seq - each.saved_seq >= SAVE_EVENTS
-            or (self.seq > each.saved_seq and now - each.saved_at >= SAVE_SECONDS)
-        ]
-        if due:
-            # One at a time: events wait meanwhile.
-            self.save_states([min(due, key=lambda each: each.saved_seq)])
+        self.saver.save_next(self.hosted.values(), self.seq)
         if now - self._trimmed_at > 1.0:
-            self._trim()
+            try:
+                self._trim()
+            except HistoryError as error:
+                self.troubles.note("trimming the journal", str(error))
+            else:
+                self.troubles.note("trimming the journal", None)
 
     def _count_keys(self) -> None:
         self._counted_at = time.monotonic()
         held = held_in_all(each.run for each in self.hosted.values())
         self.is_crowded = held >= self.limits.keys_in_all
 
-    def save_states(self, runs: Sequence[Hosted] | None = None) -> None:
-        """Write the state of runs, of all if none are named, so that a recovery begins here."""
-        started = time.monotonic()
-        chosen = list(self.hosted.values()) if runs is None else runs
-        with self.journal.write():
-            for each in chosen:
-                state, counts = each.state()
-                self.registry.save_state(Saved(each.name, each.version, self.seq, state, counts))
-        self._saved_at = time.monotonic()
-        self._saving_took = self._saved_at - started
-        for each in chosen:
-            each.saved_seq, each.saved_at = self.seq, self._saved_at
+    def save_states(self) -> None:
+        """Write the states of all runs, so that a recovery begins here."""
+        behind = [each for each in self.hosted.values() if self.seq > each.saved_seq]
+        if behind:
+            self.saver.save(behind, self.seq)
 
     def _trim(self) -> None:
         """Give up the oldest entries of the journal, but what a recovery or the history needs."""
@@ -352,6 +388,34 @@ class Station:
             self.feed.floor = max(self.feed.floor, self.journal.first - 1)
 
     # --- figures --------------------------------------------------------------------------------
+
+    @property
+    def unsaved(self) -> int:
+        """Entries that a start after a kill would read again."""
+        return max((self.seq - each.saved_seq for each in list(self.hosted.values())), default=0)
+
+    def outputs_since_start(self) -> dict[tuple[str, str], int]:
+        """What rules have put out since the process began, as all its counters count."""
+        return {
+            (name, rule): count - self._counted_before.get((name, rule), 0)
+            for (name, rule), count in self.rule_counts().items()
+        }
+
+    def refused_since_start(self) -> dict[str, Refused]:
+        """What libraries have not read since the process began."""
+        found: dict[str, Refused] = {}
+        for name, hosted in list(self.hosted.items()):
+            before = self._refused_before.get(name, Refused(0, 0))
+            counted = hosted.counted
+            found[name] = Refused(counted.refused - before.refused, counted.full - before.full)
+        return found
+
+    def count_afresh(self, name: str) -> None:
+        """A library begins without counts."""
+        for library, rule in list(self._counted_before):
+            if library == name:
+                del self._counted_before[library, rule]
+        self._refused_before.pop(name, None)
 
     def rule_counts(self) -> dict[tuple[str, str], int]:
         return {

@@ -156,6 +156,7 @@ class Webhooks:
         self._tasks[name] = task
 
     async def _end(self, name: str) -> None:
+        self._station.troubles.forget(f"webhook `{name}`")
         task = self._tasks.pop(name, None)
         if task is not None:
             task.cancel()
@@ -167,10 +168,11 @@ class Webhooks:
             try:
                 await self._deliver(name, webhook, standing)
             except GoneError as error:
-                standing.problem = f"{error.floor - error.asked:,} entries were lost: {error}"
+                problem = f"{error.floor - error.asked:,} entries were lost: {error}"
+                self._note(name, standing, problem)
                 standing.position = error.floor
             except EnsueError as error:
-                standing.problem = str(error)
+                self._note(name, standing, str(error))
                 await asyncio.sleep(1.0)
 
     async def _deliver(self, name: str, webhook: Webhook, standing: WebhookStatus) -> None:
@@ -205,12 +207,16 @@ class Webhooks:
                 break
             except EnsueError as error:
                 standing.failures += 1
-                standing.problem = str(error)
+                self._note(name, standing, str(error))
                 await asyncio.sleep(wait)
                 wait = min(LONGEST_WAIT_SECONDS, wait * 2)
-        standing.problem = None
+        self._note(name, standing, None)
         standing.delivered += len(found)
         await self._advance(name, standing, int(found[-1].id))
+
+    def _note(self, name: str, standing: WebhookStatus, problem: str | None) -> None:
+        standing.problem = problem
+        self._station.troubles.note(f"webhook `{name}`", problem)
 
     async def _advance(self, name: str, standing: WebhookStatus, position: int) -> None:
         standing.position = position

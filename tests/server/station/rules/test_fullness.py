@@ -141,7 +141,8 @@ def test_after_a_kill_the_same_events_are_left_out(tmp_path: Path, batch: int) -
             client.post("/v1/events", json=[reading(500, "s1", 20, 70), reading(501, "s1", 90, 70)])
 
             assert [each["key"] for each in before] == [f"s{n}" for n in range(19, -1, -1)]
-            assert metric(client, "ensue_full_events_total") == 80
+            library = client.get("/v1/libraries/heat").json()
+            assert (library["refused"], metric(client, "ensue_full_events_total")) == (80, 0)
             after = client.get("/v1/outputs").json()["outputs"]
             assert [each["key"] for each in after] == ["s1", *(each["key"] for each in before)]
     finally:

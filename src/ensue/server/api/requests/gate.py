@@ -22,6 +22,7 @@ from starlette.websockets import WebSocketClose
 
 from ensue.server.access.tokens import Principal, Tokens
 from ensue.server.api.requests.problems import ProblemError, response_of
+from ensue.server.logs.requests import PRINCIPAL
 from ensue.server.settings import Settings
 from ensue.server.settings.tables import MAIN
 
@@ -66,19 +67,20 @@ class RequestGate:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        scope = dict(scope)
+        outer, scope = scope, dict(scope)
         channel, scope["path"] = _channel(scope["path"])
         try:
             _check_form(headers)
             self._check_host(headers)
             self._check_origin(headers)
             principal = self._principal(scope, headers)
+            outer[PRINCIPAL] = principal
             if principal is not None:
                 _check_rate(principal)
                 _check_channel(principal, channel)
             self._check_length(headers)
         except ProblemError as problem:
-            await _refuse(problem, scope, receive, send)
+            await refuse(problem, scope, receive, send)
             return
         scope["state"] = {**scope.get("state", {}), "principal": principal, "channel": channel}
         if scope["type"] == "websocket":
@@ -86,7 +88,7 @@ class RequestGate:
         else:
             body = _Body(receive, self._bodies, self._limit)
             try:
-                await self._app(scope, body.receive, _with_headers(send, self._is_tls))
+                await self._app(scope, body.receive, with_headers(send, self._is_tls))
             finally:
                 self._bodies.held -= body.seen
 
@@ -120,8 +122,10 @@ class RequestGate:
 
     def _principal(self, scope: Scope, headers: Headers) -> Principal | None:
         path = scope["path"]
-        principal = self._tokens.principal(_token(scope, headers))
+        token = _token(scope, headers)
+        principal = self._tokens.principal(token)
         if principal is None and not (path in PUBLIC or not path.startswith(("/v1", "/metrics"))):
+            self._tokens.refused.count("missing" if token is None else "unknown", _client(scope))
             raise ProblemError(
                 401,
                 "token",
@@ -240,6 +244,11 @@ def _token(scope: Scope, headers: Headers) -> str | None:
     return None
 
 
+def _client(scope: Scope) -> str:
+    client = scope.get("client")
+    return client[0] if client else "unknown"
+
+
 def _is_loopback(name: str) -> bool:
     try:
         return ipaddress.ip_address(name).is_loopback
@@ -247,7 +256,7 @@ def _is_loopback(name: str) -> bool:
         return False
 
 
-def _with_headers(send: Send, is_tls: bool) -> Send:
+def with_headers(send: Send, is_tls: bool) -> Send:
     async def sending(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
@@ -260,7 +269,7 @@ def _with_headers(send: Send, is_tls: bool) -> Send:
     return sending
 
 
-async def _refuse(problem: ProblemError, scope: Scope, receive: Receive, send: Send) -> None:
+async def refuse(problem: ProblemError, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
         # What is refused before it is accepted is answered as HTTP, where the server can do that.
         extensions: dict[str, Any] = scope.get("extensions") or {}

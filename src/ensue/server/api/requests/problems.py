@@ -26,6 +26,7 @@ from ensue.errors import (
     UsageError,
 )
 from ensue.lang.diagnostics import Diagnostic
+from ensue.server.logs.requests import REQUEST
 from ensue.server.station.feed import GoneError
 from ensue.server.station.line import BusyError
 from ensue.server.station.preconditions import ChangedError
@@ -144,7 +145,9 @@ def as_problem(error: Exception) -> ProblemError:
     return ProblemError(
         500,
         "internal",
-        "this is a mistake in ensue itself; the log of the server has the details: report it",
+        "this is a mistake in ensue itself; the log of the server has the details, at the id of the"
+        " request: report it",
+        instance=f"urn:ensue:request:{REQUEST.get()}",
     )
 
 

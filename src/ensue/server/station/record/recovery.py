@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from ensue.events.event import Event
 from ensue.history import History
 from ensue.library import Library
 from ensue.server.station.entries import EVENT, OUTPUT, TIME, UNREAD, JournalEntry
+from ensue.server.station.record.decoding import decoded
 from ensue.server.station.record.journal import ServerJournal
 from ensue.server.station.record.registry import InForce, Registry
 from ensue.server.station.rules.hosted import Hosted
@@ -32,17 +33,25 @@ log = logging.getLogger("ensue.server")
 
 ReadLibrary = Callable[[str, str], Library]
 """Reads the text of a library; its name is for messages."""
+OnProgress = Callable[[int, int], None]
 
 
 def recovered(
-    journal: ServerJournal, registry: Registry, read: ReadLibrary, history: History
+    journal: ServerJournal,
+    registry: Registry,
+    read: ReadLibrary,
+    history: History,
+    told: OnProgress,
 ) -> dict[str, Hosted]:
-    """The libraries in force that run, each with its run where the journal stands."""
+    """The libraries in force that run, each with its run where the journal stands.
+
+    `told` is called now and then with how many entries were read again, and of how many.
+    """
     found: dict[str, Hosted] = {}
     for each in registry.in_force():
         if each.enabled:
             found[each.name] = _resumed(registry, read, each, history)
-    _replay(journal, found)
+    _replay(journal, found, told)
     return found
 
 
@@ -68,35 +77,19 @@ def _resumed(registry: Registry, read: ReadLibrary, wanted: InForce, history: Hi
     return hosted
 
 
-def _replay(journal: ServerJournal, hosted: dict[str, Hosted]) -> None:
+def _replay(journal: ServerJournal, hosted: dict[str, Hosted], told: OnProgress) -> None:
     """Let each run read the inputs behind its saved state; what came of them is in the journal."""
     if not hosted:
         return
-    after = min(each.saved_seq for each in hosted.values())
-    surplus: Counter[str] = Counter()
-    excepted: set[str | None] = set()
+    first = after = min(each.saved_seq for each in hosted.values())
+    until = journal.last
+    replay = _Replay(journal, hosted)
     while entries := journal.page(after, FOREVER):
+        told(after - first, until - first)
         after = entries[-1].seq
-        for entry in entries:
-            if entry.kind == UNREAD:
-                excepted.add(entry.library)
-            elif entry.kind in (EVENT, TIME):
-                event, moment = _input(journal, entry)
-                for each in hosted.values():
-                    if entry.seq <= each.saved_seq:
-                        continue
-                    if event and each.name in excepted:
-                        each.counted.refused += 1
-                        each.counted.full += 1
-                    elif entry.library in (None, each.name):
-                        outputs = each.push(event) if event else each.run.advance(moment)
-                        surplus[each.name] += len(outputs) + len(each.run.late)
-                        each.run.late = []
-                if event:
-                    excepted.clear()
-            elif entry.library in hosted and entry.seq > hosted[entry.library].saved_seq:
-                surplus[entry.library] -= 1
-                _count(journal, hosted[entry.library], entry)
+        replay.read(entries)
+    replay.count_outputs()
+    surplus = replay.surplus
     for name, difference in surplus.items():
         if difference:
             log.error(
@@ -107,21 +100,76 @@ def _replay(journal: ServerJournal, hosted: dict[str, Hosted]) -> None:
             )
 
 
-def _input(journal: ServerJournal, entry: JournalEntry) -> tuple[Event | None, int]:
-    """The event of an entry, or the time that it brings."""
-    try:
-        if entry.kind == EVENT:
-            return decode(entry.body), 0
-        return None, int(entry.body)
-    except (EventError, ValueError) as error:
-        raise journal.damaged(f"entry {entry.seq}: {error}") from None
+class _Replay:
+    """Entries read again, in their order, each by the runs whose state was saved before it."""
 
+    def __init__(self, journal: ServerJournal, hosted: dict[str, Hosted]) -> None:
+        self._journal = journal
+        self._hosted = hosted
+        self._excepted: set[str | None] = set()
+        self._outputs: dict[tuple[str, str | None], tuple[int, JournalEntry]] = {}
+        self.surplus: Counter[str] = Counter()
+        """Outputs and late events of each library, fewer those that the journal has."""
 
-def _count(journal: ServerJournal, hosted: Hosted, entry: JournalEntry) -> None:
-    if entry.kind == OUTPUT:
+    def read(self, entries: Sequence[JournalEntry]) -> None:
+        events = iter(self._events([each for each in entries if each.kind == EVENT]))
+        for entry in entries:
+            if entry.kind == UNREAD:
+                self._excepted.add(entry.library)
+            elif entry.kind == EVENT:
+                self._push(entry, next(events))
+                self._excepted.clear()
+            elif entry.kind == TIME:
+                self._advance(entry)
+            elif entry.library in self._hosted:
+                self._note(entry, self._hosted[entry.library])
+
+    def _events(self, entries: Sequence[JournalEntry]) -> list[Event]:
         try:
-            hosted.count(decode(entry.body), entry.seq)
+            return decoded([each.body for each in entries])
         except EventError as error:
-            raise journal.damaged(f"entry {entry.seq}: {error}") from None
-    else:
-        hosted.counted.late += 1
+            place = f"entries {entries[0].seq} to {entries[-1].seq}"
+            raise self._journal.damaged(f"{place}: {error}") from None
+
+    def _push(self, entry: JournalEntry, event: Event) -> None:
+        for each in self._hosted.values():
+            if entry.seq <= each.saved_seq:
+                continue
+            if each.name in self._excepted:
+                each.counted.refused += 1
+                each.counted.full += 1
+            else:
+                self._count(each, each.push(event))
+
+    def _advance(self, entry: JournalEntry) -> None:
+        try:
+            moment = int(entry.body)
+        except ValueError as error:
+            raise self._journal.damaged(f"entry {entry.seq}: {error}") from None
+        for each in self._hosted.values():
+            if entry.seq > each.saved_seq and entry.library in (None, each.name):
+                self._count(each, each.run.advance(moment))
+
+    def _count(self, hosted: Hosted, outputs: Sequence[Event]) -> None:
+        if outputs or hosted.run.late:
+            self.surplus[hosted.name] += len(outputs) + len(hosted.run.late)
+            hosted.run.late = []
+
+    def _note(self, entry: JournalEntry, hosted: Hosted) -> None:
+        """Note what the journal holds of a library. Only the last output of a rule is looked at."""
+        if entry.seq <= hosted.saved_seq:
+            return
+        self.surplus[hosted.name] -= 1
+        if entry.kind == OUTPUT:
+            rule = hosted.name, entry.correlation
+            count, _ = self._outputs.get(rule, (0, entry))
+            self._outputs[rule] = count + 1, entry
+        else:
+            hosted.counted.late += 1
+
+    def count_outputs(self) -> None:
+        for (name, _), (count, last) in self._outputs.items():
+            try:
+                self._hosted[name].count(decode(last.body), last.seq, count)
+            except EventError as error:
+                raise self._journal.damaged(f"entry {last.seq}: {error}") from None

@@ -186,13 +186,14 @@ class Hosted:
         self.counted.late += len(late)
         return late
 
-    def count(self, output: Event, seq: int) -> None:
+    def count(self, output: Event, seq: int, outputs: int = 1) -> None:
+        """Count an output; of several of its rule, the last."""
         extensions = output.extensions
         name = extensions["correlation"]
         rule = self.counted.rules.get(name)
         if rule is None:
             rule = self.counted.rules[name] = RuleCount()
-        rule.outputs += 1
+        rule.outputs += outputs
         rule.last_seq, rule.last_time = seq, output.time
         rule.last_key, rule.last_id = extensions.get("partitionkey"), output.id
 

@@ -12,6 +12,7 @@ in that step, nothing is changed, and `ChangedError` tells what others did.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection
 from typing import Final, NamedTuple, TypeVar
@@ -29,6 +30,8 @@ from ensue.server.station.record.registry import InForce, Saved, Version
 from ensue.server.station.rules.differences import RuleEffects, rule_effects
 from ensue.server.station.rules.hosted import Hosted
 from ensue.server.station.station import Station
+
+log = logging.getLogger("ensue.server")
 
 T = TypeVar("T")
 
@@ -189,6 +192,7 @@ class Libraries:
                 self._registry.remove(edit.name, self._station.limits.libraries)
                 self._audit(edit, "delete", edit.note)
             self._station.hosted.pop(edit.name, None)
+            self._station.count_afresh(edit.name)
 
         await self._station.call(lambda: self._step(apply))
 
@@ -258,6 +262,7 @@ class Libraries:
             if started is not None:
                 self._save(started)
         station.hosted.pop(current.name, None)
+        station.count_afresh(current.name)
         if started is not None:
             station.hosted[current.name] = started
         return change
@@ -299,6 +304,9 @@ class Libraries:
     def _audit(self, edit: Edit, action: str, detail: str) -> None:
         at = time.time_ns() // 1000
         self._registry.audit(at, edit.author, action, edit.name, detail)
+        # It is told before the transaction ends; one that fails is told by the journal.
+        shown = f"{action}: {detail}" if detail else action
+        log.info("`%s` changes library `%s`: %s", edit.author, edit.name, shown)
 
     def _check_limits(self, name: str, library: Library) -> None:
         station = self._station

@@ -13,7 +13,7 @@ import base64
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -26,11 +26,13 @@ from ensue.events.times import EARLIEST, format_time, parse_time
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.settings import Settings
+from ensue.server.station.record.decoding import PlainEvent
 
 STRUCTURED: Final = "application/cloudevents+json"
 BATCH: Final = "application/cloudevents-batch+json"
 LINES: Final = ("application/x-ndjson", "application/jsonl")
 JSON: Final = "application/json"
+
 UTC_TIME: Final = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9](?:\.[0-9]{1,6})?Z$"
 """Times that Arrow reads as `parse_time` does."""
 FEWEST_TOGETHER: Final = 32
@@ -40,21 +42,9 @@ Taken = list[tuple[Event, bytes]]
 
 _encode = msgspec.json.Encoder().encode
 _encode_lines = msgspec.json.Encoder().encode_lines
-_Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class _Plain(msgspec.Struct, forbid_unknown_fields=True):
-    """An event without extensions, its members in the order in which the journal has them."""
-
-    id: _Text
-    source: _Text
-    type: _Text
-    time: str
-    specversion: Literal["1.0"] | msgspec.UnsetType = msgspec.UNSET
-    data: Any = msgspec.UNSET
-
-
-_decode_plain = msgspec.json.Decoder(list[_Plain]).decode
+_decode_plain = msgspec.json.Decoder(list[PlainEvent]).decode
 
 
 class DeniedError(EventError):
