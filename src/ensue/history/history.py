@@ -21,6 +21,7 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking.asker import Asker
 from ensue.history.asking.bounding import bound
+from ensue.history.asking.newest import Looked, Place, Sought, newest
 from ensue.history.bodies import kept_instants, kept_publication
 from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
@@ -230,6 +231,23 @@ class History:
         """As `find`, one by one: for more than memory holds."""
         for row in self._rows(filter, since, until):
             yield row.event
+
+    def latest(
+        self,
+        filter: FilterLike | None = None,  # noqa: A002
+        since: Instant | None = None,
+        until: Instant | None = None,
+        text: str | None = None,
+        after: Place | None = None,
+    ) -> Iterator[Looked]:
+        """What is stored, from the latest back to the earliest, with a mark on what is wanted.
+
+        `text` stands somewhere in what is wanted, whatever its case; `after` is the place of the
+        last one that was looked at.
+        """
+        begin, stop = _span(since, until)
+        expression = None if filter is None else expression_of(filter)
+        return newest(self._store, self._asker, Sought(expression, begin, stop, text, after))
 
     def replay(self, since: Instant | None = None, until: Instant | None = None) -> Iterator[Event]:
         """The events as they came, in the order of their times; the halves of an interval apart.

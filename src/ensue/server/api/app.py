@@ -22,6 +22,7 @@ from ensue.server.api.v1 import (
     audit,
     channels,
     figures,
+    filters,
     history,
     libraries,
     playground,
@@ -69,6 +70,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
         Route("/v1/outputs", history.outputs, methods=["GET"]),
         Route("/v1/outputs/{position:int}", history.output, methods=["GET"]),
         Route("/v1/outputs/{position:int}/why", history.why, methods=["GET"]),
+        Route("/v1/filter", filters.names, methods=["GET"]),
         Route("/v1/types", types.types, methods=["GET"]),
         Route("/v1/ontology", types.ontology, methods=["GET"]),
         Route("/v1/ontology/reload", types.ontology_read, methods=["POST"]),
@@ -89,7 +91,7 @@ def routes(with_console: bool) -> list[BaseRoute]:
     if with_console:
         found += [
             Route("/", console.page, methods=["GET"]),
-            Route("/console/{file}", console.file, methods=["GET"]),
+            Route("/console/{file:path}", console.file, methods=["GET"]),
         ]
     return found
 

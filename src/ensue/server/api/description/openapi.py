@@ -54,6 +54,7 @@ BEFORE: Final = _query(
 )
 SINCE: Final = _query("since", s.TIME, "the first time that counts")
 UNTIL: Final = _query("until", s.TIME, "the first time that no longer counts")
+SEARCH: Final = _query("search", s.TEXT, "a text somewhere in it, whatever its case")
 SUBSCRIPTION: Final = [
     FILTER,
     _query("kinds", s.TEXT, "`event`, `output`, `late`, joined by commas"),
@@ -301,12 +302,19 @@ def paths() -> dict[str, Any]:
         },
         "/v1/history": {
             "get": _operation(
-                "Find published events, in the order of their times",
+                "Find published events, in the order of their times or the latest first",
                 _given(200, ref("Found")),
                 FILTER,
                 SINCE,
                 UNTIL,
                 LIMIT,
+                _query(
+                    "order",
+                    {"type": "string", "enum": ["time", "latest"]},
+                    "from the earliest time on, or from the latest; `time` if left out",
+                ),
+                SEARCH,
+                _query("before", s.TEXT, "the `next` of an earlier answer: goes on from there"),
                 problems=(422, 503),
                 role="history",
             )
@@ -318,6 +326,9 @@ def paths() -> dict[str, Any]:
                 _query("library", s.TEXT, "of this library"),
                 _query("correlation", s.TEXT, "of this rule"),
                 _query("key", s.TEXT, "for this key"),
+                SINCE,
+                UNTIL,
+                SEARCH,
                 BEFORE,
                 LIMIT,
                 problems=(404,),
@@ -345,6 +356,15 @@ def paths() -> dict[str, Any]:
                 ),
                 problems=(404, 422),
                 role="rules` and `history",
+            )
+        },
+        "/v1/filter": {
+            "get": _operation(
+                "Tell which attributes a filter names, and whether any event has them",
+                _given(200, ref("FilterNames")),
+                FILTER,
+                problems=(422,),
+                role="subscribe",
             )
         },
         "/v1/types": {

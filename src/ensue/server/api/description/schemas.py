@@ -185,7 +185,11 @@ SCHEMAS: dict[str, Schema] = {
         since=maybe(TIME),
         whole=YES_NO,
     ),
-    "Found": record(events=array(ref("Event")), more=YES_NO),
+    "Found": record(events=array(ref("Event")), more=YES_NO, next=maybe(TEXT)),
+    "FilterNames": record(
+        attributes=array(record(name=TEXT, declared=YES_NO, seen=NUMBER, hint=maybe(TEXT))),
+        events=NUMBER,
+    ),
     "Outputs": record(
         outputs=array(
             record(
@@ -197,6 +201,7 @@ SCHEMAS: dict[str, Schema] = {
             )
         ),
         more=YES_NO,
+        next=maybe(NUMBER),
     ),
     "Opened": record(
         seq=NUMBER,

@@ -2,116 +2,94 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
+import re
+from typing import Final
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ensue.events.cloudevents import decode, encode
-from ensue.history.asking.bounding import bounded_by
+from ensue.events.cloudevents import decode
+from ensue.history.asking.newest import Place
 from ensue.server.access.tokens import Principal
-from ensue.server.api.requests.problems import ProblemError
 from ensue.server.api.requests.reading import (
     Parameters,
     answered,
     libraries_of,
     principal_of,
     read_filter,
+    refused,
     require_subject,
     station_of,
 )
 from ensue.server.api.requests.turns import in_turn
+from ensue.server.api.v1.looking import EventSpan, HistoryQuery, OutputQuery, OutputsOf
 from ensue.server.station.entries import OUTPUT, JournalEntry
 from ensue.server.station.rules.libraries import UnknownError
 from ensue.server.station.rules.reasons import opened, why_output
-from ensue.server.station.station import Station
-from ensue.subscriptions import Filter
 
 DEFAULT_LIMIT = 100
 REREAD = 20_000
 """Events before an output that are read again to tell why it came."""
-LARGEST_ANSWER = 32 * 1024 * 1024
-"""Bytes of events behind which an answer says that there is more."""
+LONGEST_SEARCH: Final = 1_000
+PLACE: Final = re.compile(r"(-?[0-9]{1,19})-([0-9]{1,18})")
+"""A place in the history, as `next` gives it: a time and a number."""
 
 
 async def history(request: Request) -> Response:
-    """Published events that match a filter, in the order of their times."""
+    """Published events that match a filter, in the order of their times or the latest first."""
     principal = principal_of(request, "history")
-    given = Parameters(request, ("filter", "since", "until", "limit"))
+    given = Parameters(request, ("filter", "since", "until", "limit", "order", "search", "before"))
     station = station_of(request)
     filter_ = await read_filter(request, principal, given.text("filter"))
     limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
-    since, until = given.instant("since"), given.instant("until")
+    span = EventSpan(given.instant("since"), given.instant("until"), _searched(given))
+    before = _place(given.text("before"))
+    order = given.text("order") or ("time" if before is None else "latest")
+    if order not in ("time", "latest"):
+        raise refused(f"`order` is `time` or `latest`; given is `{order[:60]}`")
+    if order == "time" and (before is not None or span.text is not None):
+        raise refused("`before` and `search` go with `order=latest`, and the order is `time`")
     await station.caught_up()
-    query = _Query(station, principal, limit)
-    return answered(await in_turn(request, query.answer, filter_, since, until))
+    query = HistoryQuery(station, principal, limit)
+    answer = query.latest if order == "latest" else query.in_order
+    return answered(await in_turn(request, answer, filter_, span, before))
 
 
-class _Query:
-    """One question to the history, within the limits of the server."""
+def _searched(given: Parameters) -> str | None:
+    """A text to search for; none is searched for if it is empty."""
+    text = given.text("search") or None
+    if text is not None and len(text) > LONGEST_SEARCH:
+        raise refused(f"`search` has {len(text):,} characters, and {LONGEST_SEARCH} are allowed")
+    return text
 
-    def __init__(self, station: Station, principal: Principal, limit: int) -> None:
-        self._station = station
-        self._principal = principal
-        self._limit = limit
 
-    def answer(
-        self, filter_: Filter | None, since: int | None, until: int | None
-    ) -> dict[str, Any]:
-        seconds = self._station.limits.query_seconds
-        deadline = time.monotonic() + seconds
-        found: list[msgspec.Raw] = []
-        size = 0
-
-        def look() -> None:
-            if time.monotonic() > deadline:
-                raise ProblemError(
-                    503,
-                    "query",
-                    f"limit `query_seconds` ({seconds:g}) has ended the query: narrow the span with"
-                    " `since` and `until`, or the filter with a value that few events have",
-                    limit="query_seconds",
-                )
-
-        with bounded_by(look):
-            for event in self._station.history.scan(filter_, since, until):
-                if self._principal.may_read(event):
-                    if len(found) == self._limit or size > LARGEST_ANSWER:
-                        return {"events": found, "more": True}
-                    found.append(msgspec.Raw(encode(event)))
-                    size += len(bytes(found[-1]))
-        return {"events": found, "more": False}
+def _place(text: str | None) -> Place | None:
+    if text is None:
+        return None
+    found = PLACE.fullmatch(text)
+    if found is None or abs(int(found[1])) >= 2**63:
+        raise refused("`before` is the `next` of an earlier answer")
+    return Place(int(found[1]), int(found[2]))
 
 
 async def outputs(request: Request) -> Response:
     """What rules have put out, the latest first."""
     principal = principal_of(request, "history")
-    given = Parameters(request, ("library", "correlation", "key", "before", "limit"))
+    given = Parameters(
+        request,
+        ("library", "correlation", "key", "since", "until", "search", "before", "limit"),
+    )
     station = station_of(request)
     library, correlation = given.text("library"), given.text("correlation")
     if library is not None:
         libraries_of(request).in_force(library)
     limit = given.number("limit", DEFAULT_LIMIT, 1, station.limits.answers)
     before = given.number("before", 2**62, 0, 2**62)
-    key = given.text("key")
-    found = await in_turn(
-        request, station.journal.outputs, library, correlation, before, limit, key, LARGEST_ANSWER
-    )
-    is_cut = sum(len(each.body) for each in found) >= LARGEST_ANSWER
-    shown = [
-        {
-            "position": each.seq,
-            "library": each.library,
-            "correlation": each.correlation,
-            "key": each.key,
-            "event": msgspec.Raw(each.body),
-        }
-        for each in found
-        if not principal.is_limited or principal.may_read(decode(each.body))
-    ]
-    return answered({"outputs": shown, "more": len(found) == limit or is_cut})
+    wanted = OutputsOf(library, correlation, given.text("key"))
+    span = EventSpan(given.instant("since"), given.instant("until"), _searched(given))
+    query = OutputQuery(station, principal, limit)
+    return answered(await in_turn(request, query.answer, wanted, span, before))
 
 
 async def output(request: Request) -> Response:
