@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from tests.federation.conftest import StartServer, server
-from tests.server.api.test_console import CHROMIUM, NEEDS_CHROMIUM, PICTURES
+from tests.server.console.axe import findings
+from tests.server.console.opened import CHROMIUM, NEEDS_CHROMIUM, PICTURES
 from tests.server.live import ServerProcess
 from tests.servers.forking import completed
 from tests.servers.programs import free_port
@@ -161,6 +162,7 @@ def test_the_console_shows_services_their_state_and_what_is_asked_for(
         expect(page.get_by_role("row", name="cars redis connected")).to_be_visible()
         expect(page.get_by_text("office asks for")).to_be_visible()
         expect(page.get_by_text("speed > 50").first).to_be_visible()
+        assert findings(page) == []
         if os.environ.get("ENSUE_PICTURES"):
             page.screenshot(path=PICTURES / "console-gateways.png")
         assert problems == []

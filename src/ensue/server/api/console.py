@@ -1,9 +1,11 @@
-"""The files of the console, from the package: one page, its style, its modules, an icon."""
+"""The files of the console, from the package: one page, its styles, its modules, an icon."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Final
 
 from starlette.requests import Request
@@ -22,12 +24,15 @@ KINDS: Final = {
 @cache
 def _contents() -> dict[str, bytes]:
     """All files, by name: what a request names is only looked up, and never a path."""
-    folder = files("ensue.server") / "console"
-    return {
-        each.name: each.read_bytes()
-        for each in folder.iterdir()
-        if each.is_file() and each.name.rpartition(".")[2] in KINDS
-    }
+    return dict(_files("", files("ensue.server") / "console"))
+
+
+def _files(path: str, folder: Traversable) -> Iterator[tuple[str, bytes]]:
+    for each in folder.iterdir():
+        if each.is_dir():
+            yield from _files(f"{path}{each.name}/", each)
+        elif each.name.rpartition(".")[2] in KINDS:
+            yield path + each.name, each.read_bytes()
 
 
 async def page(_: Request) -> Response:

@@ -1,18 +1,25 @@
 // The page: which view is shown for which address, the keys, the pulse at the top.
 
-import { ask, channel } from "./api.js";
-import { counted, fill, h, notice, number, s, span } from "./dom.js";
-import { gateways } from "./gateways.js";
-import { libraries } from "./libraries.js";
-import { outputs } from "./outputs.js";
-import { playground } from "./playground.js";
-import { rules } from "./rules.js";
-import { stream } from "./stream.js";
-import { system } from "./system.js";
-import { openViews } from "./views.js";
+import { ask, channel } from "./base/api.js";
+import { route } from "./base/address.js";
+import { opened } from "./base/dialogs.js";
+import { counted, fill, h, notice, number, s } from "./base/dom.js";
+import { isHeld, mayLeave, release } from "./base/leaving.js";
+import { openViews } from "./base/saved.js";
+import { changeZone, isUtc, span, zone } from "./base/times.js";
+import * as token from "./base/token.js";
+import { gateways } from "./views/gateways.js";
+import { history as past } from "./views/history.js";
+import { libraries } from "./views/libraries.js";
+import { outputs } from "./views/outputs.js";
+import { playground } from "./views/playground.js";
+import { rules } from "./views/rules.js";
+import { stream } from "./views/stream.js";
+import { system } from "./views/system.js";
 
 const VIEWS = [
   ["stream", "Stream", stream],
+  ["history", "History", past],
   ["rules", "Rules", rules],
   ["outputs", "Outputs", outputs],
   ["playground", "Playground", playground],
@@ -21,37 +28,13 @@ const VIEWS = [
   ["system", "System", system],
 ];
 
-let leave = () => {};
-
-export function route() {
-  // `#/rules/lib/rule?key=x` is the view `rules`, with the parts `lib` and `rule`, and `key`.
-  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
-  const [view, ...parts] = path.split("/").map(decoded);
-  return { view: view || "stream", parts, query: new URLSearchParams(query) };
-}
-
-function decoded(part) {
-  // An address may be typed by hand: what is not encoded stands for itself.
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
-}
-
-export function go(view, query = {}, replace = true) {
-  // Put what a view shows into the address, so that it can be linked.
-  const wanted = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
-  const text = [...wanted].length ? `${view}?${wanted}` : view;
-  if (`#/${text}` === location.hash) return;
-  history[replace ? "replaceState" : "pushState"](null, "", `#/${text}`);
-  if (!replace) show();
-}
+let stop = () => {};
 
 function show() {
   const wanted = route();
   const [name, title, make] = VIEWS.find(([each]) => each === wanted.view) || VIEWS[0];
-  leave();
+  release();
+  stop();
   for (const each of document.querySelectorAll("nav a")) {
     if (each.dataset.view !== name) {
       each.removeAttribute("aria-current");
@@ -65,7 +48,18 @@ function show() {
   const main = document.getElementById("main");
   fill(main);
   main.dataset.view = name;
-  leave = make(main, wanted) || (() => {});
+  stop = make(main, wanted) || (() => {});
+}
+
+async function moved(event) {
+  // What is being edited stays until it is said that it may go.
+  if (!isHeld()) { show(); return; }
+  const wanted = location.hash;
+  history.replaceState(null, "", new URL(event.oldURL).hash);
+  if (!(await mayLeave())) return;
+  release();
+  if (wanted === location.hash) show();
+  else location.hash = wanted;
 }
 
 function pace(samples) {
@@ -76,16 +70,14 @@ function pace(samples) {
 
 function pulse() {
   const place = document.getElementById("pulse");
-  const past = [];
   async function beat() {
     if (document.hidden) return;
     try {
       const figures = await ask("/v1/figures?seconds=60");
       const samples = figures.samples;
-      const last = samples[samples.length - 1] || { events: 0, outputs: 0 };
-      past.splice(0, past.length, ...samples.map((each) => each.events));
-      const most = Math.max(1, ...past);
-      const points = past.map((each, at) => `${(at * 60) / Math.max(1, past.length - 1)},${16 - (14 * each) / most}`);
+      const last = samples[samples.length - 1] || { events: 0 };
+      const most = Math.max(1, ...samples.map((each) => each.events));
+      const points = samples.map((each, at) => `${(at * 60) / Math.max(1, samples.length - 1)},${16 - (14 * each.events) / most}`);
       fill(
         place,
         s("svg", { viewBox: "0 0 60 18", class: "spark", "aria-hidden": "true" },
@@ -97,7 +89,7 @@ function pulse() {
       place.classList.remove("down");
     } catch (error) {
       place.classList.add("down");
-      fill(place, h("span", "not connected"));
+      fill(place, h("span", error.status === 401 ? "no token" : "not connected"));
     }
   }
   beat();
@@ -115,7 +107,7 @@ async function channels() {
   }
   fill(place, found.map((each) => h("option", { value: each.url, selected: each.name === channel }, each.name)));
   place.hidden = found.length < 2;
-  place.addEventListener("change", () => { location.href = `${place.value}#/${route().view}`; });
+  place.onchange = () => { location.href = `${place.value}#/${route().view}`; };
 }
 
 function theme() {
@@ -127,24 +119,36 @@ function theme() {
   notice(next ? `${next} colours` : "the colours of the system");
 }
 
+function zoned() {
+  const button = document.getElementById("zone");
+  fill(button, zone());
+  button.title = `Times are in ${isUtc() ? "UTC" : `the zone of this browser, ${zone()}`}: change it (z)`;
+}
+
+function otherZone() {
+  // What is being edited is there again: a draft of it is kept.
+  changeZone();
+  zoned();
+  show();
+}
+
 function help() {
   const keys = [
-    ["1 … 7", "the views, from left to right"],
+    [`1 … ${VIEWS.length}`, "the views, from left to right"],
     ["/", "to the filter or the first field"],
     ["p", "pause or go on, in the stream"],
     ["j, k", "the next or the previous row"],
     ["Enter", "open the row"],
+    ["Escape", "leave a field; close what is open"],
+    ["Ctrl-Z", "take back an edit; with Shift, do it again"],
     ["v", "saved views"],
     ["t", "light, dark, or as the system has it"],
+    ["z", "times in UTC, or in the zone of this browser"],
     ["?", "this list"],
   ];
-  const dialog = h("dialog.help",
-    h("h2", "Keys"),
+  opened("Keys",
     h("dl", keys.flatMap(([key, what]) => [h("dt", h("kbd", key)), h("dd", what)])),
-    h("form", { method: "dialog" }, h("button", "close")));
-  document.body.append(dialog);
-  dialog.addEventListener("close", () => dialog.remove());
-  dialog.showModal();
+    h("form", { method: "dialog" }, h("button", "close"))).classList.add("help");
 }
 
 function move(step) {
@@ -156,17 +160,21 @@ function move(step) {
 }
 
 function key(event) {
+  if (document.querySelector("dialog[open]")) return;
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-  if (event.key === "Escape" && typing) {
-    // Left as it is: a browser would empty a field for searching.
+  if (event.key === "Escape") {
+    // A field is left as it is: a browser would empty one for searching.
     event.preventDefault();
-    event.target.blur();
+    if (typing) event.target.blur();
+    else document.querySelector("main [data-close]:not([hidden] *)")?.click();
+    return;
   }
-  if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
   const view = VIEWS[Number(event.key) - 1];
   if (view) location.hash = `#/${view[0]}`;
   else if (event.key === "?") help();
   else if (event.key === "t") theme();
+  else if (event.key === "z") otherZone();
   else if (event.key === "v") openViews();
   else if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
@@ -176,22 +184,37 @@ function key(event) {
   event.preventDefault();
 }
 
+function tokens({ hasToken, isDeclined, isChanged }) {
+  // The button is there once a token counts: an open server wants none.
+  const button = document.getElementById("token-button");
+  button.hidden = !hasToken && !isDeclined;
+  button.classList.toggle("on", isDeclined);
+  if (!isChanged) return;
+  channels();
+  show();
+}
+
 document.documentElement.dataset.theme = localStorage.getItem("ensue-theme") || "";
 fill(
   document.getElementById("nav"),
   VIEWS.map(([name, title], at) =>
     h("a", { href: `#/${name}`, "data-view": name, title: `${title} (${at + 1})` }, title)),
 );
+zoned();
+tokens({ hasToken: token.hasToken(), isDeclined: false, isChanged: false });
+token.watch(tokens);
 document.getElementById("theme").addEventListener("click", theme);
+document.getElementById("zone").addEventListener("click", otherZone);
 document.getElementById("help").addEventListener("click", help);
 document.getElementById("views").addEventListener("click", openViews);
+document.getElementById("token-button").addEventListener("click", () => token.change());
 document.addEventListener("keydown", key);
 document.querySelector(".skip").addEventListener("click", (event) => {
   // The address is that of the view, and not that of a place in the page.
   event.preventDefault();
   document.getElementById("main").focus();
 });
-addEventListener("hashchange", show);
+addEventListener("hashchange", moved);
 show();
 pulse();
 channels();

@@ -1,7 +1,7 @@
 // A field for a text of rules: colours, line numbers, findings marked where they are, and told
 // for the place of the cursor. A plain text field lies over a coloured copy of its text.
 
-import { fill, h } from "./dom.js";
+import { fill, h } from "../base/dom.js";
 
 const WORDS = /^(eventtype|correlation|ecl|attribute|public|every|deadline|from|where|within|by|bind|first|last|latest|keep|none|all|unless|having|case|push|new|abort|revive|toggle|accumulate|select|sequential|parallel|do|fail|repeat|persist|loop|notify|modes|in|timeout|true|false|count|distinct|sum|avg|min|max|AND|OR|NOT|LIKE|IN|IS|NULL|EXISTS|BETWEEN|MATCHES|AFTER|DURING|FILTER)$/;
 const TYPES = /^(short|long|unsigned|float|double|boolean|char|octet|string|timestamp|sequence)$/;

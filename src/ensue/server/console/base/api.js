@@ -1,15 +1,14 @@
 // Requests to the server that this page came from: JSON, problems, and streams that go on.
 // A page below `/channels/NAME/` is about that channel, and asks there.
 
-let token = sessionStorage.getItem("ensue-token") || "";
-let asking = null;
+import { wanted, withToken } from "./token.js";
 
 export const channel = (location.pathname.match(/^\/channels\/([^/]+)/) || ["", "main"])[1];
-const base = channel === "main" ? "" : `/channels/${channel}`;
+export const base = channel === "main" ? "" : `/channels/${channel}`;
 
 export class Problem extends Error {
   constructor(status, document) {
-    super(document.detail || `the server has answered ${status}`);
+    super(document.detail || `The server has answered with status ${status}, and does not say why.`);
     this.status = status;
     this.document = document;
   }
@@ -20,59 +19,29 @@ async function refusal(answer) {
   return new Problem(answer.status, await answer.json().catch(() => ({})));
 }
 
-function headers(more) {
-  return token ? { ...more, Authorization: `Bearer ${token}` } : more;
+export async function ask(path, options) {
+  // The JSON of an answer; null where there is none.
+  return (await answer(path, options)).value;
 }
 
-export async function ask(path, { method = "GET", body, type = "application/json", signal } = {}) {
-  let answer;
-  const options = { method, signal, headers: headers(body === undefined ? {} : { "Content-Type": type }) };
+export async function answer(path, { method = "GET", body, type = "application/json", headers = {}, signal } = {}) {
+  // The JSON of an answer, and the tag of what it shows.
+  const sent = withToken(body === undefined ? headers : { ...headers, "Content-Type": type });
+  const options = { method, signal, headers: sent };
   if (body !== undefined) options.body = type === "application/json" ? JSON.stringify(body) : body;
+  let given;
   try {
-    answer = await fetch(base + path, options);
+    given = await fetch(base + path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, { detail: "the server cannot be reached; it is tried again" });
+    throw new Problem(0, { detail: "The server cannot be reached. It is tried again." });
   }
-  if (answer.status === 401) {
-    await askForToken();
-    return ask(path, { method, body, type, signal });
+  if (given.status === 401) {
+    if (await wanted(sent)) return answer(path, { method, body, type, headers, signal });
+    throw new Problem(401, { detail: "The server wants a token. Give one by the button at the top." });
   }
-  if (answer.status === 204) return null;
-  if (!answer.ok) throw await refusal(answer);
-  return answer.json();
-}
-
-export async function askForToken() {
-  // One question at a time, however many requests wait for its answer.
-  asking ??= new Promise((resolve) => {
-    const dialog = document.createElement("dialog");
-    const form = document.createElement("form");
-    form.method = "dialog";
-    const label = document.createElement("label");
-    label.textContent = "A token is needed. It is kept until this tab is closed.";
-    const input = document.createElement("input");
-    input.type = "password";
-    input.autocomplete = "off";
-    input.required = true;
-    input.id = "token";
-    const button = document.createElement("button");
-    button.textContent = "use it";
-    label.append(input);
-    form.append(label, button);
-    dialog.append(form);
-    document.body.append(dialog);
-    dialog.addEventListener("cancel", (event) => event.preventDefault());
-    form.addEventListener("submit", () => {
-      token = input.value.trim();
-      sessionStorage.setItem("ensue-token", token);
-      dialog.remove();
-      asking = null;
-      resolve();
-    });
-    dialog.showModal();
-  });
-  return asking;
+  if (!given.ok) throw await refusal(given);
+  return { value: given.status === 204 ? null : await given.json(), tag: given.headers.get("ETag") };
 }
 
 export class Stream {
@@ -119,13 +88,14 @@ export class Stream {
     }
     this.last ??= await this.first();
     query.set("after", this.last);
+    const sent = withToken({ Accept: "text/event-stream" });
     const answer = await fetch(`${base}/v1/events?${query}`, {
-      headers: headers({ Accept: "text/event-stream" }),
+      headers: sent,
       signal: this.abort.signal,
     });
     if (answer.status === 401) {
-      await askForToken();
-      return;
+      if (await wanted(sent)) return;
+      throw new Problem(401, { detail: "The server wants a token. Give one by the button at the top." });
     }
     if (!answer.ok) throw await refusal(answer);
     this.opened();

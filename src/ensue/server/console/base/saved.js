@@ -1,5 +1,6 @@
 // Saved views: an address of this page under a name, kept in this browser; and links to share.
 
+import { opened } from "./dialogs.js";
 import { fill, h, notice } from "./dom.js";
 
 function saved() {
@@ -45,14 +46,10 @@ export function openViews() {
       draw();
     },
   }, name, h("button", "save this view"));
-  const dialog = h("dialog.wide",
-    h("h2", "Saved views"), list, form,
+  const dialog = opened("Saved views", list, form,
     h("div.row",
       h("button.quiet", { onclick: () => copy(location.href, "the link") }, "copy a link to this view"),
       h("form", { method: "dialog" }, h("button", "close"))));
-  document.body.append(dialog);
-  dialog.addEventListener("close", () => dialog.remove());
   draw();
-  dialog.showModal();
   name.focus();
 }

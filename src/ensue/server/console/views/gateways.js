@@ -1,8 +1,22 @@
 // Gateways of this process: their services, links and standing requests, as they are; channels and
 // the links between them.
 
-import { ask } from "./api.js";
-import { counted, fill, h, heads, number, refill } from "./dom.js";
+import { ask } from "../base/api.js";
+import { counted, fill, h, heads, number, refill, scrolled, unseen } from "../base/dom.js";
+import { trouble } from "../base/troubles.js";
+
+// What the columns of a service count, for who points at them.
+const COUNTS = [
+  ["received", "Events that came from this service"],
+  ["sent", "Events that were sent to it"],
+  ["not asked for", "Events that came, and that no other service asks for"],
+  ["carried already", "Events that had come before by another way, and were not sent twice"],
+  ["dropped", "Events that could not be sent, and why"],
+  ["waiting", "Events that are still to be sent"],
+  ["behind", "Events at the service that have not been fetched"],
+];
+
+const KINDS = { event: "events", output: "outputs", late: "late events" };
 
 export function gateways(main) {
   const place = h("div.stack");
@@ -14,9 +28,9 @@ export function gateways(main) {
       const [found, channels] = await Promise.all([ask("/v1/gateways"), ask("/v1/channels")]);
       refill(place, channels.length > 1 ? listed(channels) : null, found.length ? found.map(one) : h("section.panel", h("h2", "No gateway"),
         h("p", "A gateway carries events between this server and other event services, such as MQTT, NATS, Kafka or Redis. It is set up in the server's file:"),
-        h("pre.code", '[gateway]\nname = "roadside"\n\n[[service]]\nname = "cars"\nkind = "mqtt"\nurl = "mqtt://127.0.0.1:1883"\naddress = "traffic/cars"\n')));
+        h("pre.code", { tabindex: "0" }, '[gateway]\nname = "roadside"\n\n[[service]]\nname = "cars"\nkind = "mqtt"\nurl = "mqtt://127.0.0.1:1883"\naddress = "traffic/cars"\n')));
     } catch (error) {
-      fill(place, h("p.problem", error.message));
+      fill(place, trouble(error));
     }
     setTimeout(look, 2000);
   }
@@ -24,36 +38,36 @@ export function gateways(main) {
   function listed(channels) {
     const links = channels.flatMap((each) => each.links);
     return h("section.panel", h("h2", "Channels"),
-      h("div.scroll", h("table",
-        heads("channel", "events", "outputs", "libraries", "clock", "lateness"),
+      scrolled("channels", h("table",
+        heads("channel", "events", "outputs", "libraries", "clock", "events may be late by"),
         h("tbody", channels.map((each) => h("tr",
           h("td", h("a", { href: each.url }, each.name)), h("td", number(each.events)), h("td", number(each.outputs)),
           h("td", each.libraries.join(", ") || "–"), h("td", each.clock), h("td", each.lateness)))))),
-      links.length ? h("div.scroll", h("table",
-        heads("link", "what", "brought over", "state"),
+      links.length ? scrolled("links between channels", h("table",
+        heads("link", "what it carries", "carried so far", "state"),
         h("tbody", links.map((each) => h("tr",
           h("td", `${each.from} → ${each.to}`),
-          h("td", [each.kinds.map((kind) => `${kind}s`.replace("lates", "late")).join(", "), each.library ? ` of ${each.library}` : "", each.where ? [" where ", h("code", each.where)] : ""]),
+          h("td", [each.kinds.map((kind) => KINDS[kind] ?? kind).join(", "), each.library ? ` of ${each.library}` : "", each.where ? [" where ", h("code", each.where)] : ""]),
           h("td", number(each.delivered)),
-          h("td", each.problem ? h("span.bad", each.problem) : h("span.good", "well"))))))) : null);
+          h("td", each.problem ? h("span.bad", each.problem) : h("span.good", "working"))))))) : null);
   }
 
   function one({ health, status }) {
     return h("section.panel",
       h("h2", `Gateway ${health.gateway} `, h(health.ready ? "span.good" : "span.bad", health.status)),
       health.away.length ? h("p.problem", `not connected: ${health.away.join(", ")}`) : null,
-      h("div.scroll", h("table",
-        heads("service", "kind", "state", "#received", "#sent", "#not wanted", "#known", "#dropped", "#waiting", "#behind"),
+      scrolled(`services of ${health.gateway}`, h("table",
+        h("thead", h("tr", ["service", "kind", "state"].map((each) => h("th", each)), COUNTS.map(([name, title]) => h("th.number", { title }, name)))),
         h("tbody", status.map(service)))),
       status.map(requests));
   }
 
   function service(each) {
     const dropped = Object.entries(each.dropped);
-    const state = !each.connected ? h("span.bad", "not connected") : each.active ? h("span.good", "connected") : "connected, at rest";
+    const state = !each.connected ? h("span.bad", "not connected") : each.active ? h("span.good", "connected") : "connected, a spare: another way carries the events";
     return h("tr",
       h("td", each.service), h("td", each.kind),
-      h("td", state, each.reconnects ? h("span.note", ` ${counted(each.reconnects, "time")} again`) : null,
+      h("td", state, each.reconnects ? h("span.note", `, reconnected ${counted(each.reconnects, "time")}`) : null,
         each.last_error ? h("div.note", each.last_error) : null),
       [each.in, each.out, each.filtered, each.duplicates].map((count) => h("td.number", number(count))),
       h("td.number", dropped.length ? dropped.map(([why, count]) => `${number(count)} ${why}`).join(", ") : "0"),
@@ -70,7 +84,7 @@ export function gateways(main) {
       [h("dt", `${each.service} ${what}`), h("dd", found.map((text) => h("div", h("code", text))))])) : null;
   }
 
-  fill(main, place);
+  fill(main, unseen("Gateways and channels"), place);
   look();
   return () => { stopped = true; };
 }

@@ -1,12 +1,17 @@
 // The live stream: events and outputs as they come, with a filter, a pause, and each opened.
 
-import { Stream, ask } from "./api.js";
-import { go } from "./app.js";
-import { clock, fill, h, heads, json, later, opens } from "./dom.js";
+import { put, to } from "../base/address.js";
+import { Stream, ask } from "../base/api.js";
+import { fill, h, heads, opens, unseen } from "../base/dom.js";
+import { stamp, zone } from "../base/times.js";
+import { Detail, quoted } from "./event.js";
+import { FilterField } from "./filtering.js";
+import { firstSteps } from "./first.js";
 
 const MOST = 400;
 const BUFFERED = 5000;
 const BEFORE = 200;
+const KINDS = [["event", "events"], ["output", "outputs"], ["late", "late events"]];
 
 export function stream(main, { query }) {
   const wanted = { filter: query.get("filter") || "", kinds: query.get("kinds") || "event,output" };
@@ -17,26 +22,25 @@ export function stream(main, { query }) {
   const body = h("tbody");
   // A count that goes up all the time is not read aloud.
   const state = h("span.note", { role: "status", "aria-live": "off" });
-  const detail = h("aside.detail", { hidden: true });
-  const filter = h("input.grow.code", {
-    type: "search", value: wanted.filter, spellcheck: false, id: "filter",
-    placeholder: "filter, such as  celsius > 7 AND van = 'van-3'", "aria-label": "filter in CESQL",
-    oninput: later(350, () => { wanted.filter = filter.value.trim(); restart(); }),
-  });
-  const kinds = ["event", "output", "late"].map((each) => {
+  const detail = new Detail();
+  const filter = new FilterField(wanted.filter, () => { wanted.filter = filter.value; restart(); });
+  const kinds = KINDS.map(([name, words]) => {
     const box = h("input", {
-      type: "checkbox", checked: wanted.kinds.split(",").includes(each),
+      type: "checkbox", checked: wanted.kinds.split(",").includes(name),
       onchange: () => {
         if (!kinds.some(({ box }) => box.checked)) box.checked = true;
         wanted.kinds = kinds.filter(({ box }) => box.checked).map(({ name }) => name).join(",");
         restart();
       },
     });
-    return { name: each, box, label: h("label.check", box, ` ${each}s`.replace("lates", "late")) };
+    return { name, box, label: h("label.check", box, ` ${words}`) };
   });
   const pause = h("button", { "data-pause": true, onclick: () => hold(!paused), title: "pause (p)" }, "pause");
-  const problem = h("pre.problem", { hidden: true, role: "alert", id: "filter-problem" });
-  filter.setAttribute("aria-describedby", problem.id);
+  const introduction = h("section.panel.introduction", { hidden: true });
+  const first = h("div", { hidden: true });
+  const table = h("div.split",
+    h("div.scroll", h("table.stream", heads(`time, ${zone()}`, "kind", "type", "key or source", "data"), body)),
+    detail.element);
 
   function hold(on) {
     paused = on;
@@ -47,7 +51,7 @@ export function stream(main, { query }) {
   }
 
   function tell() {
-    const waiting = held.length ? `, ${held.length} held` : "";
+    const waiting = held.length ? `, ${held.length} held back` : "";
     const received = seen ? `${seen} received` : "waiting for events";
     state.textContent = paused ? `paused${waiting}` : received;
   }
@@ -56,23 +60,17 @@ export function stream(main, { query }) {
     // What the new choice finds takes the place of all that is shown, once the server has taken it.
     let isFresh = true;
     hold(false);
-    go("stream", { filter: wanted.filter, kinds: wanted.kinds === "event,output" ? "" : wanted.kinds });
+    put(to("stream", { filter: wanted.filter, kinds: wanted.kinds === "event,output" ? "" : wanted.kinds }));
     source?.close();
     source = new Stream(wanted, {
       opened: () => {
-        problem.hidden = true;
-        filter.removeAttribute("aria-invalid");
-        if (isFresh) clear();
+        if (isFresh) { clear(); filter.right(); }
         isFresh = false;
         tell();
       },
-      failed: (error) => {
-        const found = error.document?.diagnostics;
-        problem.hidden = false;
-        problem.textContent = found ? found.map((each) => each.shown).join("\n\n") : error.message;
-        filter.setAttribute("aria-invalid", found ? "true" : "false");
-      },
+      failed: (error) => filter.wrong(error),
       given: (found) => {
+        welcome(false);
         seen += found.length;
         if (paused) held = [...held, ...found].slice(-BUFFERED);
         else place(found);
@@ -94,28 +92,26 @@ export function stream(main, { query }) {
   }
 
   function row({ id, event: kind, data }) {
-    const open = () => show(id, kind, data);
-    return h(`tr.${kind}`, opens(open),
-      h("td.time", clock(data.time)),
+    const only = () => { filter.value = `type = ${quoted(data.type)}`; wanted.filter = filter.value; restart(); };
+    return h(`tr.${kind}`, opens(() => detail.show(data, { kind, position: id, only })),
+      h("td.time", stamp(data.time)),
       h("td", h(`span.kind.${kind}`, kind)),
       h("td.type", data.type, data.correlation ? h("span.note", ` by ${data.correlation}`) : null),
       h("td.source", data.partitionkey ?? data.source),
       h("td.data", data.data === undefined ? "" : JSON.stringify(data.data)));
   }
 
-  function show(id, kind, data) {
-    detail.hidden = false;
-    fill(detail,
-      h("div.row", h("h2", data.type), h("button.quiet", { onclick: () => { detail.hidden = true; }, "aria-label": "close" }, "✕")),
-      h("p.note", `${kind} at position ${id}`),
-      kind === "output" ? h("p", h("a", { href: `#/outputs/${id}` }, "what caused it")) : null,
-      h("p", h("button.quiet", { onclick: () => { filter.value = `type = '${data.type.replace(/['\\]/g, "\\$&")}'`; wanted.filter = filter.value; restart(); } }, `only ${data.type}`)),
-      json(data));
+  function welcome(isEmpty) {
+    if (first.hidden !== isEmpty) return;
+    first.hidden = !isEmpty;
+    table.hidden = isEmpty;
+    fill(first, isEmpty ? firstSteps() : null);
   }
 
   async function introduce() {
+    const { demo, position } = await ask("/v1/figures?seconds=1");
+    if (!position && !seen) welcome(true);
     // Only the demonstration needs words: who runs a server knows what it is sent.
-    const { demo } = await ask("/v1/figures?seconds=1");
     if (!demo || sessionStorage.getItem("ensue-introduced")) return;
     const close = () => { sessionStorage.setItem("ensue-introduced", "yes"); introduction.hidden = true; };
     introduction.hidden = false;
@@ -126,14 +122,10 @@ export function stream(main, { query }) {
       h("button.quiet", { onclick: close, "aria-label": "close the introduction" }, "✕"));
   }
 
-  const introduction = h("section.panel.introduction", { hidden: true });
-  fill(main,
+  fill(main, unseen("The stream of events and outputs"),
     introduction,
-    h("div.bar", filter, ...kinds.map(({ label }) => label), pause, state),
-    problem,
-    h("div.split",
-      h("div.scroll", h("table.stream", heads("time", "kind", "type", "key or source", "data"), body)),
-      detail));
+    h("div.bar", filter.field, ...kinds.map(({ label }) => label), pause, state),
+    filter.problem, filter.hint, first, table);
   restart();
   introduce().catch(() => {});
   return () => source?.close();

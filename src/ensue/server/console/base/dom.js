@@ -70,6 +70,28 @@ export function heads(...names) {
   return h("thead", h("tr", names.map((name) => (name.startsWith("#") ? h("th.number", name.slice(1)) : h("th", name)))));
 }
 
+export function told(text) {
+  // What the server says, as a sentence: names in its marks become code.
+  return text.split("`").map((part, at) => {
+    if (at % 2) return h("code", part);
+    return at ? part : part.charAt(0).toUpperCase() + part.slice(1);
+  });
+}
+
+export function plain(text) {
+  return text.replaceAll("`", "");
+}
+
+export function scrolled(name, ...content) {
+  // What may be wider than its place can be scrolled by keys as well, so it has a name.
+  return h("div.scroll", { tabindex: "0", role: "region", "aria-label": name }, ...content);
+}
+
+export function unseen(text) {
+  // A heading for those who go from heading to heading; the others see where they are.
+  return h("h1.unseen", text);
+}
+
 export function later(milliseconds, work) {
   let timer = 0;
   return (...given) => {
@@ -80,7 +102,7 @@ export function later(milliseconds, work) {
 
 export function notice(text, kind = "") {
   const place = document.getElementById("notice");
-  fill(place, h(`p.${kind || "plain"}`, text));
+  fill(place, h(`p.${kind || "plain"}`, told(text)));
   clearTimeout(notice.timer);
   notice.timer = setTimeout(() => fill(place), 6000);
 }
@@ -95,28 +117,6 @@ export function number(value) {
 
 export function counted(count, one, many = `${one}s`) {
   return `${number(count)} ${count === 1 ? one : many}`;
-}
-
-export function span(seconds) {
-  if (seconds < 90) return `${Math.round(seconds)} s`;
-  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 129600) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86400)} days`;
-}
-
-export function clock(text) {
-  const time = new Date(text);
-  if (Number.isNaN(time.getTime())) return text;
-  const today = new Date();
-  const day = time.toDateString() === today.toDateString() ? "" : `${time.toISOString().slice(0, 10)} `;
-  return day + time.toLocaleTimeString([], { hour12: false }) + `.${String(time.getMilliseconds()).padStart(3, "0")}`;
-}
-
-export function ago(text) {
-  const seconds = (Date.now() - new Date(text).getTime()) / 1000;
-  if (seconds < 0) return clock(text);
-  if (seconds < 1.5) return "just now";
-  return `${span(seconds)} ago`;
 }
 
 export function json(value) {

@@ -1,17 +1,23 @@
 // Events and outputs on a line of time: what came when, and which events an output rests on.
 
-import { s } from "./dom.js";
+import { s } from "../base/dom.js";
 
 const ROW = 26;
-const WIDE = { width: 900, left: 130, letters: 18, ticks: 7 };
-// On a phone a drawing that is made smaller could not be read.
-const NARROW = { width: 400, left: 104, letters: 13, ticks: 3 };
+const LETTER = 7.2; // the width of a letter of a lane's name, about
+
+function sizes() {
+  // Drawn as wide as there is room, so that letters have the size of the page's, also on a phone.
+  const room = document.getElementById("main").clientWidth - 64;
+  const width = Math.min(1200, Math.max(290, room));
+  const left = width < 560 ? 96 : 150;
+  return { width, left, letters: Math.floor((left - 10) / LETTER), ticks: Math.max(3, Math.floor((width - left) / 120)) };
+}
 
 export function timeline(events, outputs, { picked = () => {} } = {}) {
   // Each has `key`, `time` in milliseconds and `lane`; outputs have `causes`, keys of what they rest on.
   const all = [...events, ...outputs];
   if (!all.length) return s("svg", { class: "timeline", viewBox: "0 0 10 10", height: 0 });
-  const { width, left, letters, ticks: most } = matchMedia("(max-width: 44rem)").matches ? NARROW : WIDE;
+  const { width, left, letters, ticks: most } = sizes();
   const low = all.reduce((least, each) => Math.min(least, each.time), Infinity);
   const high = all.reduce((most, each) => Math.max(most, each.time), -Infinity);
   const span = high - low || 1;
@@ -21,14 +27,14 @@ export function timeline(events, outputs, { picked = () => {} } = {}) {
   const height = ROW * lanes.length + 40;
   const causing = new Set(outputs.flatMap((each) => each.causes));
   const drawing = s("svg", {
-    class: "timeline", viewBox: `0 0 ${width} ${height}`, role: "group",
+    class: "timeline", viewBox: `0 0 ${width} ${height}`, width, height, role: "group",
     "aria-label": `${events.length} events and ${outputs.length} outputs on a line of time`,
   });
   lanes.forEach((lane, at) => {
     const level = 18 + ROW * at;
     drawing.append(
       s("line", { class: "lane", x1: left, x2: width - 10, y1: level, y2: level }),
-      s("text", { class: "lane", x: left - 8, y: level + 4 }, lane.length > letters ? `${lane.slice(0, letters - 1)}…` : lane));
+      s("text", { class: "lane", x: left - 8, y: level + 4 }, lane.length > letters ? `${lane.slice(0, letters - 1)}…` : lane, s("title", {}, lane)));
   });
   for (const tick of ticks(span, most)) {
     const at = x(low + tick);

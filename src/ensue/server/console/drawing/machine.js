@@ -1,6 +1,6 @@
 // A machine as the server draws it, with the number of keys beside each of its states.
 
-import { h, number, s } from "./dom.js";
+import { h, number, s } from "../base/dom.js";
 
 export function machine(text) {
   // The drawing brings a style of its own, which the page's policy does not admit: ours is used.
@@ -9,6 +9,7 @@ export function machine(text) {
   parsed.querySelectorAll("style, script").forEach((each) => each.remove());
   const drawing = document.importNode(parsed, true);
   drawing.classList.add("machine");
+  drawing.setAttribute("role", "img");
   return drawing;
 }
 
@@ -31,6 +32,6 @@ export function occupy(drawing, states) {
 }
 
 export function legend(keys) {
-  return h("p.note", "Circles are states, boxes are transitions; a full circle is where every key begins. ",
-    h("span.badge", number(keys)), " keys are in the middle of something, and the numbers say where.");
+  return h("p.note", "Circles are states, boxes are the steps between them; a full circle is where every key begins. ",
+    h("span.badge", number(keys)), " keys are in progress; the numbers at the circles say how many are where.");
 }
