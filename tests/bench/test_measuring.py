@@ -137,3 +137,25 @@ def test_what_was_measured_so_far_is_saved_at_every_finding(
     assert [each["name"] for each in before["figures"]] == ["first"]
     assert before["environment"]["interrupted"] is True
     assert "interrupted" not in json.loads(saved.read_text())["environment"]
+
+
+def test_histories_are_compared_over_the_stores_that_are_named(tmp_path: Path) -> None:
+    result = call(
+        "history", "--stores", "memory,sqlite", "--quick", "--plots", tmp_path, "--repeats", 1
+    )
+
+    assert result.exit_code == 0, result.output
+    for plot in ("history-stores-publication", "history-stores-filter"):
+        assert plot in result.stdout
+        drawn = (tmp_path / f"{plot}.svg").read_text("utf-8")
+        assert "50 subscribers, by the store" in drawn
+        assert ">memory<" in drawn
+        assert ">sqlite<" in drawn
+
+
+def test_a_store_that_there_is_not_is_refused_before_anything_is_measured() -> None:
+    result = call("history", "--stores", "memory,oracle", "--quick")
+
+    assert result.exit_code == 2
+    assert "there is no store `oracle`; give some of `memory`, `sqlite`" in result.stderr
+    assert call("batch", "--stores", "memory", "--quick").exit_code == 2

@@ -55,7 +55,7 @@ def running(kinds: Sequence[str]) -> Iterator[dict[str, str]]:
                 addresses[kind] = f"kafka://{broker.servers}"
                 continue
             folder = Path(name) / kind
-            port = _free_port()
+            port = free_port()
             process = _started(kind, port, folder)
             stack.callback(_end, process)
             _wait(process, port, folder)
@@ -109,9 +109,9 @@ def _environment(kind: str, port: int, folder: Path) -> dict[str, str]:
         "RABBITMQ_MNESIA_BASE": str(folder / "data"),
         "RABBITMQ_LOG_BASE": str(folder / "logs"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(folder / "plugins"),
-        "RABBITMQ_DIST_PORT": str(_free_port()),
+        "RABBITMQ_DIST_PORT": str(free_port()),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-        "ERL_EPMD_PORT": str(_free_port()),
+        "ERL_EPMD_PORT": str(free_port()),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
     }
 
@@ -137,7 +137,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.kill()
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

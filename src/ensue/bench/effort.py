@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Effort:
-    """`quick` says that the figures do not matter, only that there are some, within seconds."""
+    """`quick` says that the figures do not matter, only that there are some, within seconds.
+
+    `stores` are the stores that histories are compared over, if that is what is asked.
+    """
 
     quick: bool = False
     repeats: int = 7
+    stores: tuple[str, ...] = ()
 
     def size(self, full: int, quick: int) -> int:
         return quick if self.quick else full

@@ -14,7 +14,7 @@ from ensue.bench.report import Curve
 
 WIDTH, HEIGHT = 680, 400
 LEFT, RIGHT, TOP, BOTTOM = 72, 224, 40, 52
-COLOURS = ("#00796b", "#c2410c", "#4f46e5", "#a16207")
+COLOURS = ("#00796b", "#c2410c", "#4f46e5", "#a16207", "#be185d")
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 

@@ -86,13 +86,17 @@ def cost(
 
 @dataclass(frozen=True)
 class Curve:
-    """A cost (`unit`) against a size (`against`), one line in the plot `plot`."""
+    """A cost (`unit`) against a size (`against`), one line in the plot `plot`.
+
+    `title` is what the picture says above; that of a machine by default.
+    """
 
     plot: str
     name: str
     against: str
     unit: str
     points: tuple[tuple[float, tuple[float, ...]], ...]
+    title: str = ""
 
     @property
     def medians(self) -> list[tuple[float, float]]:

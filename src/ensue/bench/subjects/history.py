@@ -74,6 +74,11 @@ WINES: Final = (
 
 
 def measure(effort: Effort) -> Iterator[Figure | ReportTable | Curve]:
+    if effort.stores:
+        from ensue.bench.subjects.history_stores import measure_stores
+
+        yield from measure_stores(effort, effort.stores)
+        return
     with TemporaryDirectory(prefix="ensue-bench-") as folder:
         yield from _first_test(effort, Path(folder))
         yield from _second_test(effort, Path(folder))
@@ -210,11 +215,11 @@ def _writes(effort: Effort, folder: Path) -> Iterator[Figure]:
 
 
 def _opened(path: Path) -> History:
-    return History.open(f"sqlite:{path}", ontology=_wine())
+    return History.open(f"sqlite:{path}", ontology=wine_ontology())
 
 
 @cache
-def _wine() -> Ontology:
+def wine_ontology() -> Ontology:
     return Ontology.load(SAMPLES / "wine.ttl")
 
 

@@ -11,6 +11,7 @@ import typer
 
 from ensue.bench import SUBJECTS
 from ensue.cli.terminal import console, say, show
+from ensue.errors import UsageError
 from ensue.events.files.output.whole_file import WholeFile
 
 if TYPE_CHECKING:
@@ -34,6 +35,15 @@ def bench(
     repeats: Annotated[
         int, typer.Option("--repeats", metavar="N", min=1, help="How often each task is measured.")
     ] = 7,
+    stores: Annotated[
+        str,
+        typer.Option(
+            "--stores",
+            metavar="A,B",
+            help="For history: compare stores (memory, sqlite, parquet, postgresql, mysql, or"
+            " addresses of histories); servers are started.",
+        ),
+    ] = "",
     quick: Annotated[
         bool,
         typer.Option("--quick", help="Tiny sizes, to see that it runs; the figures mean nothing."),
@@ -58,6 +68,9 @@ def bench(
     from ensue.bench.measuring import check_subject, measure
 
     check_subject(what)
+    compared = tuple(each.strip() for each in stores.split(",") if each.strip())
+    if compared and what != "history":
+        raise UsageError("`--stores` is for `ensue bench history`")
     if json is not None:
         # Fails now rather than after minutes of measuring.
         json.open("a", encoding="utf-8").close()
@@ -70,7 +83,7 @@ def bench(
             # A process that is killed leaves the figures that it has measured.
             _save(so_far, json)
 
-    report = measure(what, Effort(quick, repeats), told)
+    report = measure(what, Effort(quick, repeats, compared), told)
     _show(report)
     if report.environment.get("interrupted"):
         say("interrupted: the figures that were not measured yet are missing", "yellow")
@@ -116,5 +129,5 @@ def _draw(report: Report, folder: Path) -> None:
     for plot in dict.fromkeys(each.plot for each in report.curves):
         curves = [each for each in report.curves if each.plot == plot]
         subject, _, engine = plot.rpartition("-")
-        title = f"Cost of an event against {subject}, {engine} engine"
+        title = curves[0].title or f"Cost of an event against {subject}, {engine} engine"
         (folder / f"{plot}.svg").write_text(draw(curves, title), "utf-8")
