@@ -100,13 +100,18 @@ def read_json(text: bytes | str) -> Any:
     if raw.count(b"{") + raw.count(b"[") > NESTING_LIMIT and _depth(value) > NESTING_LIMIT:
         raise EventError([f"the JSON is nested deeper than {NESTING_LIMIT} levels"])
     # The decoder keeps the last of two members of one name. Then the text has more colons than its
-    # value; with escapes the counts may differ for other reasons, too. Only then the text is read
-    # once more, by a slower reader that sees every member.
+    # value; an escaped colon is one that the text lacks. Only then the text is read once more, by a
+    # slower reader that sees every member.
     if isinstance(value, dict | list) and (
-        b"\\" in raw or _encode_json(value).count(b":") != raw.count(b":")
+        has_escaped_colons(raw) or _encode_json(value).count(b":") != raw.count(b":")
     ):
         _refuse_duplicates(text)
     return value
+
+
+def has_escaped_colons(text: bytes) -> bool:
+    """Whether a JSON text may have colons that are not written as colons."""
+    return b"\\u003" in text and (b"\\u003a" in text or b"\\u003A" in text)
 
 
 def write_json(value: Any) -> str:

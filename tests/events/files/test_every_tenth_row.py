@@ -128,7 +128,8 @@ def json_rows(data: st.DataObject, good: dict[str, Any], breakages: list[Breakag
         is_broken = number % TENTH == TENTH - 1
         if is_broken:
             for _ in range(data.draw(st.integers(0, 2))):
-                row = data.draw(st.sampled_from(breakages))(data, row) if "data" in row else row
+                if isinstance(row.get("data"), dict):
+                    row = data.draw(st.sampled_from(breakages))(data, row)
         text = json.dumps(row, ensure_ascii=data.draw(st.booleans())).encode("utf-8", "replace")
         if is_broken and data.draw(st.booleans()):
             text = data.draw(st.sampled_from(IN_TEXT))(data, text)

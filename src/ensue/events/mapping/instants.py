@@ -114,13 +114,19 @@ def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> t
     return values, unread
 
 
-def _of_numbers_in_text(text: pa.Array, unit: str) -> tuple[Any, Any]:
+def whole_numbers_in(text: pa.Array) -> tuple[Any, Any]:
+    """The integers of at most 18 digits in a column of text, and the rows that have one."""
     from ensue.events.kernels.values import parse_whole_numbers
 
     data, ends = _spans(text)
     numbers, ok = np.empty(len(text), np.int64), np.empty(len(text), np.bool_)
     if parse_whole_numbers(data, ends[:-1], ends[1:], numbers, ok) == 0 and len(text):
         ok[:] = False
+    return numbers, ok
+
+
+def _of_numbers_in_text(text: pa.Array, unit: str) -> tuple[Any, Any]:
+    numbers, ok = whole_numbers_in(text)
     values, unread = _scaled(numbers, unit)
     for row in np.flatnonzero(~ok).tolist():
         value = text[row].as_py()

@@ -131,6 +131,11 @@ class CsvRecords:
         return line.decode("utf-8", "surrogateescape")
 
     @property
+    def size(self) -> int:
+        """The number of bytes of the record, with its line ends."""
+        return self._size
+
+    @property
     def raw(self) -> bytes:
         """The bytes of the record; the first bytes of a record that is too long."""
         whole = b"".join(self._taken)

@@ -1,16 +1,14 @@
-"""The bytes of a file in blocks of bounded size, and the rows of a block that are no UTF-8."""
+"""The bytes of a file in blocks of bounded size, and in whole lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from ensue.errors import UsageError
 from ensue.events.bounds import BOUNDS, Bounds
-from ensue.events.files.chunk import Mask
-from ensue.events.kernels.words import count_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_BREAK = 10
@@ -81,7 +79,7 @@ def in_lines(block: bytes, most: int) -> Iterator[bytes]:
     """A block in parts of at most so many lines."""
     data = np.frombuffer(block, np.uint8)
     # A line has at least one byte: only a long block needs to be counted.
-    if len(block) <= most or count_of(data, LINE_BREAK) <= most:
+    if len(block) <= most or np.count_nonzero(data == LINE_BREAK) <= most:
         yield block
         return
     begin = 0
@@ -91,19 +89,3 @@ def in_lines(block: bytes, most: int) -> Iterator[bytes]:
         begin = end
     if begin < len(block):
         yield block[begin:]
-
-
-def not_utf8(block: bytes, begins: Any, ends: Any, beyond_ascii: Mask) -> Mask:
-    """The rows whose bytes are no UTF-8; only rows beyond ASCII are checked."""
-    wrong = np.zeros(len(begins), np.bool_)
-    if not beyond_ascii.any():
-        return wrong
-    try:
-        block.decode()
-    except UnicodeDecodeError:
-        for row in np.flatnonzero(beyond_ascii).tolist():
-            try:
-                block[begins[row] : ends[row]].decode()
-            except UnicodeDecodeError:
-                wrong[row] = True
-    return wrong

@@ -1,7 +1,7 @@
 """CSV as chunks.
 
 In come blocks of records; out go chunks with a column for each column of the file: of the declared
-type for a declared attribute, and else of text. `kernels.csv_rows` finds the places of cells;
+type for a declared attribute, and else of text. `csv_cells` cuts and parses the records;
 `events.columns` and a mapping define their meaning.
 
 The module is long because a record may continue in the next block: header, scan and chunk share the
@@ -11,9 +11,9 @@ rest of a block.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,10 @@ from ensue.events.event import Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
-from ensue.events.files.text.blocks import LINE_BREAK, Blocks, not_utf8
+from ensue.events.files.text.blocks import Blocks
 from ensue.events.files.text.context import fill_context
-from ensue.events.files.text.places import ValuePlaces
-from ensue.events.kernels.csv_rows import BEYOND_ASCII, scan_records
-from ensue.events.kernels.scanned import Records, ScannedValues
-from ensue.events.kernels.words import count_of, words_of
+from ensue.events.files.text.csv_cells import Dialect, LinesOf, Records, records_of
+from ensue.events.files.text.found import TextFound
 from ensue.events.mapping import Mapping
 from ensue.events.records import overlong
 from ensue.events.records.text_record import CellReader, CsvRecords
@@ -84,15 +82,16 @@ class CellChunks:
         most = self._bounds.records_at_once(len(self._header))
         while True:
             found = self._scan(block, blocks.is_last, most)
-            if not found.used and len(block) > self._bounds.record_bytes + _ENDING:
+            used, is_all = found.records.used, found.records.is_all
+            if not used and len(block) > self._bounds.record_bytes + _ENDING:
                 cut, block = _cut(block, blocks, self._bounds)
                 yield cut
                 continue
             yield found
-            if found.is_all and blocks.is_last:
+            if is_all and blocks.is_last:
                 return
-            block = block[found.used :]
-            if found.is_all:
+            block = block[used:]
+            if is_all:
                 blocks.keep(block)
                 block = blocks.next()
 
@@ -119,7 +118,7 @@ class CellChunks:
             self.use_header(list(self._given_header))
             return block
         while True:
-            records = CsvRecords(lines := _Lines(block), self._delimiter, self._bounds)
+            records = CsvRecords(lines := LinesOf(block), self._delimiter, self._bounds)
             try:
                 header: list[str] | None = records.next()
             except EventError:
@@ -131,7 +130,7 @@ class CellChunks:
                 break
             blocks.keep(block)
             block = blocks.next()
-        records = CsvRecords(lines := _Lines(block), self._delimiter, self._bounds)
+        records = CsvRecords(lines := LinesOf(block), self._delimiter, self._bounds)
         self.use_header(records.header(self._name))
         self._lines = lines.count
         return block[lines.used :]
@@ -149,21 +148,12 @@ class CellChunks:
         file; by default the next numbers.
         """
         scanned = self._scan(block, is_last, None)
-        return self._chunk_of(scanned, numbers_of_rows, numbers_of_lines), scanned.used
+        return self._chunk_of(scanned, numbers_of_rows, numbers_of_lines), scanned.records.used
 
     def _scan(self, block: bytes, is_last: bool, most: int | None) -> _ScannedRows:
         """The first records of a block, `most` of them, up to one that is too long."""
-        data = np.frombuffer(block, np.uint8)
-        width = len(self._header)
-        count = count_of(data, LINE_BREAK) + 1
-        count = count if most is None else min(count, most)
-        values = ScannedValues.room(width, count)
-        room = Records.room(count)
-        rows, lines, used = scan_records(
-            data, words_of(block), len(block), ord(self._delimiter), width, is_last, room, values
-        )
-        is_all = rows < count
-        records = room.first(rows)
+        dialect = Dialect(self._delimiter, len(self._header), self._bounds)
+        records = records_of(block, dialect, is_last, most)
         for row in np.flatnonzero(
             records.ends - records.begins > self._bounds.record_bytes
         ).tolist():
@@ -171,13 +161,9 @@ class CellChunks:
             if overlong.refusal(0, block[begin:end], self._bounds) is None:
                 continue
             # The long record is cut later, as the first record of the rest.
-            rows, used, is_all = row, begin, False
-            lines = int(records.lines[row]) - 1
-            records = room.first(rows)
+            records = records.first(row)
             break
-        quoted, begins, ends = (each[:, :rows] for each in values)
-        cells = _Cells(data, begins, ends, quoted.view(np.bool_))
-        return _ScannedRows(block, records, cells, lines, used, is_all)
+        return _ScannedRows(block, records)
 
     def _chunk_of(
         self,
@@ -187,49 +173,31 @@ class CellChunks:
     ) -> Chunk:
         """The chunk of scanned records."""
         assert self._reader is not None
-        block, records, cells = scanned.block, scanned.records, scanned.cells
+        records = scanned.records
+        count = len(records.begins)
+        if numbers_of_rows is None:
+            numbers_of_rows = np.arange(self._rows + 1, self._rows + 1 + count)
+        if numbers_of_lines is None:
+            numbers_of_lines = records.numbers + self._lines
         source = _RecordSource(
-            block,
+            scanned.block,
             records.begins,
             records.ends,
-            records.lines + self._lines,
-            np.empty(len(records.begins), np.int64),
+            numbers_of_lines,
+            numbers_of_rows,
             self._delimiter,
             self._reader,
             self._bounds,
         )
-        self._lines += scanned.lines
-        kept = self._number(source, records.flagged)
-        if numbers_of_rows is not None:
-            source.row_numbers[:] = numbers_of_rows
-        if numbers_of_lines is not None:
-            source.line_numbers[:] = numbers_of_lines
-        doubtful = (records.flagged != 0) | not_utf8(
-            block, source.begins, source.ends, (records.notes & BEYOND_ASCII) != 0
-        )
-        # The cells of a record that was not scanned to its end belong to an earlier record.
-        cells.present &= ~doubtful
-        if kept is not None:
-            source, cells, doubtful = source.at(kept), cells.at(kept), doubtful[kept]
-        return self._chunk(cells, source, doubtful)
-
-    def _number(self, source: _RecordSource, flagged: Any) -> Rows | None:
-        """Number the rows; the rows that are records are returned, if not all are."""
-        counted = np.ones(len(source.begins), np.bool_)
-        kept = np.ones(len(source.begins), np.bool_)
-        for row in np.flatnonzero(flagged == 2).tolist():
-            # A record that is no CSV is counted as a row.
-            with suppress(EventError):
-                kept[row] = counted[row] = source.cells(row) is not None
-        source.row_numbers[:] = self._rows + np.cumsum(counted)
-        self._rows += int(counted.sum())
-        return None if kept.all() else np.flatnonzero(kept)
+        self._lines += records.lines
+        self._rows += count
+        return self._chunk(records.cells, source, records.flagged.copy())
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _chunk(self, cells: _Cells, source: _RecordSource, doubtful: Mask) -> Chunk:
+    def _chunk(self, cells: Sequence[pa.Array], source: _RecordSource, doubtful: Mask) -> Chunk:
         mapping = self._mapping
-        places = {name: cells.places(at) for at, name in enumerate(self._header)}
+        places = {name: TextFound(cells[at]) for at, name in enumerate(self._header)}
         moved = {origin.path for origin in mapping.columns.values()}
         found = {
             name: each
@@ -310,62 +278,11 @@ def _cut(block: bytes, blocks: Blocks, bounds: Bounds) -> tuple[_TooLong, bytes]
     return _TooLong(begin, lines), block[end + 1 :] if end >= 0 else b""
 
 
-class _Lines:
-    """The lines of a block, and the numbers of lines and bytes that have been taken."""
-
-    def __init__(self, block: bytes) -> None:
-        self._block = block
-        self.used = 0
-        self.count = 0
-
-    def __iter__(self) -> Iterator[bytes]:
-        while self.used < len(self._block):
-            end = self._block.find(b"\n", self.used) + 1 or len(self._block)
-            line = self._block[self.used : end]
-            self.used = end
-            self.count += 1
-            yield line
-
-
-@dataclass
-class _Cells:
-    """The places of the cells of records, by column and row. An empty cell is null."""
-
-    data: Any
-    begins: Any
-    ends: Any
-    quoted: Any
-
-    def __post_init__(self) -> None:
-        self.present = self.begins < self.ends
-
-    def places(self, column: int) -> ValuePlaces:
-        return ValuePlaces(
-            self.data,
-            self.begins[column],
-            self.ends[column],
-            self.present[column],
-            quoted=self.quoted[column],
-        )
-
-    def at(self, rows: Rows) -> _Cells:
-        taken = _Cells(self.data, self.begins[:, rows], self.ends[:, rows], self.quoted[:, rows])
-        taken.present = self.present[:, rows]
-        return taken
-
-
 class _ScannedRows(NamedTuple):
-    """Scanned records with their cells, and the numbers of their lines and bytes.
-
-    `is_all` says that the rest of the block has no complete record.
-    """
+    """A block and the records in it that are to be a chunk."""
 
     block: bytes
     records: Records
-    cells: _Cells
-    lines: int
-    used: int
-    is_all: bool
 
 
 class _TooLong(NamedTuple):
@@ -388,24 +305,12 @@ class _RecordSource:
     reader: CellReader
     bounds: Bounds
 
-    def at(self, rows: Rows) -> _RecordSource:
-        return _RecordSource(
-            self.block,
-            self.begins[rows],
-            self.ends[rows],
-            self.line_numbers[rows],
-            self.row_numbers[rows],
-            self.delimiter,
-            self.reader,
-            self.bounds,
-        )
-
     def _raw(self, row: int) -> bytes:
         return self.block[int(self.begins[row]) : int(self.ends[row])]
 
     def cells(self, row: int) -> list[str] | None:
         """The cells of a record; None if it is blank. Raises `EventError` if it is no CSV."""
-        return CsvRecords(_Lines(self._raw(row)), self.delimiter, self.bounds).next()
+        return CsvRecords(LinesOf(self._raw(row)), self.delimiter, self.bounds).next()
 
     def read(self, rows: Rows) -> list[Event | Rejected]:
         return [self._read(row) for row in rows.tolist()]

@@ -1,9 +1,9 @@
 """JSON lines as chunks: CloudEvents, or plain objects by a mapping.
 
-In come blocks of lines; out go chunks with a column for every declared attribute.
-`kernels.json_lines` finds the places of values; the rules by which values make an event are those
-of `cloudevents` and, for plain objects, of `mapping.rows`. A row that these columns do not
-represent is read singly.
+In come blocks of lines; out go chunks with a column for every declared attribute. A block is parsed
+by `pyarrow.json` (`json_columns`); one that this refuses is decoded line by line (`json_objects`).
+The rules by which values make an event are those of `cloudevents` and, for plain objects, of
+`mapping.rows`. A row that the columns do not represent is read singly.
 """
 
 from __future__ import annotations
@@ -11,87 +11,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
-from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttribute, DeclaredAttributes
 from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
-from ensue.events.files.text.blocks import (
-    LINE_BREAK,
-    Blocks,
-    in_lines,
-    not_utf8,
-    whole_lines,
-)
+from ensue.events.files.text.blocks import Blocks, in_lines, whole_lines
 from ensue.events.files.text.context import fill_context
-from ensue.events.files.text.name_tree import NameTree
-from ensue.events.files.text.places import ValuePlaces
-from ensue.events.kernels import json_lines
-from ensue.events.kernels.json_lines import new_stacks, scan_lines
-from ensue.events.kernels.scanned import Records, ScannedValues
-from ensue.events.kernels.words import count_of, words_of
+from ensue.events.files.text.json_columns import ColumnParser, NotInColumnsError, ParsedColumns
+from ensue.events.files.text.json_objects import ParsedObjects, objects_of
+from ensue.events.files.text.lines import Lines
+from ensue.events.files.text.wanted import Wanted, WantedValues
 from ensue.events.mapping import Mapping
-from ensue.events.nesting import path_of
 from ensue.events.records.text_record import LineReader
 from ensue.events.types import TypeSystem
 
-
-@dataclass(frozen=True)
-class _Wanted:
-    """The slots in which a value may be found, the first one that has it counts; and its unit."""
-
-    slots: tuple[int, ...]
-    unit: str | None = None
-
-
-class _ScannedLines:
-    """The lines of a block with the places of their values."""
-
-    def __init__(self, block: bytes, tree: Any, data_node: int, slots: int, strict: bool) -> None:
-        self.block = block
-        self.data = np.frombuffer(block, np.uint8)
-        count = count_of(self.data, LINE_BREAK) + 1
-        values, room = ScannedValues.room(slots, count), Records.room(count)
-        self.count, self.lines = scan_lines(
-            self.data,
-            words_of(block),
-            len(block),
-            tree,
-            new_stacks(),
-            data_node,
-            strict,
-            room,
-            values,
-        )
-        self.kinds, self.begins, self.ends = values
-        records = room.first(self.count)
-        self.line_begins, self.line_ends = records.begins, records.ends
-        self.numbers, self.notes = records.lines, records.notes
-        self.flagged = records.flagged != 0
-
-    def has(self, note: int) -> bool:
-        return bool((self.notes & note).any())
-
-    def places(self, wanted: _Wanted) -> tuple[ValuePlaces, Any]:
-        """The places of a value, and its kinds."""
-        first, *others = wanted.slots
-        n = self.count
-        kinds, begins, ends = self.kinds[first, :n], self.begins[first, :n], self.ends[first, :n]
-        for slot in others:
-            is_other = (kinds == json_lines.ABSENT) & (self.kinds[slot, :n] != json_lines.ABSENT)
-            if is_other.any():
-                kinds = np.where(is_other, self.kinds[slot, :n], kinds)
-                begins = np.where(is_other, self.begins[slot, :n], begins)
-                ends = np.where(is_other, self.ends[slot, :n], ends)
-        present = kinds > json_lines.NULL
-        return ValuePlaces(self.data, begins, ends, present, kinds), kinds
+Parsed = ParsedColumns | ParsedObjects
 
 
 class LineChunks:
@@ -112,31 +55,20 @@ class LineChunks:
         self._declared = DeclaredAttributes(types)
         self._rows = rows_before
         self._lines = 0
-        tree = NameTree()
-        self._context = {name: self._wanted(tree, name) for name in self._context_names()}
-        self._attributes = [(each, self._attribute(tree, each)) for each in self._declared.all]
-        self._data = _Wanted((tree.add([DATA_COLUMN]),))
-        if not self._mapping.is_plain:
-            self._encoded = _Wanted((tree.add(["data_base64"]),))
-            for each in self._declared.all:
-                tree.forbid(each.name)
+        self._wanted = WantedValues(self._mapping, self._declared)
+        self._parser = ColumnParser(self._wanted)
         self._has_hidden = any(each.type is None for each in self._declared.all)
-        self._slots = tree.slots
-        self._tree, self._data_node = tree.arrays(DATA_COLUMN)
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
-        # While columns are made of one block, the next is scanned, and the one after it is read.
-        with (
-            closing(ahead(self._blocks(file, path))) as blocks,
-            closing(ahead(map(self._scan, blocks))) as scanned,
-        ):
-            for each in scanned:
-                chunk = self._chunk_of(each)
+        # While columns are made of one block, the next is read.
+        with closing(ahead(self._blocks(file, path))) as blocks:
+            for block in blocks:
+                chunk = self.chunk(block)
                 if len(chunk):
                     yield chunk
 
     def _blocks(self, file: BinaryIO, path: str) -> Iterator[bytes]:
-        most = self._bounds.records_at_once(self._slots)
+        most = self._bounds.records_at_once(len(self._wanted.all))
         for block in whole_lines(Blocks(file, path, self._bounds), self._bounds):
             yield from in_lines(block, most)
 
@@ -148,193 +80,155 @@ class LineChunks:
         `numbers` are ids for lines without one, and `numbers_of_lines` those of the lines in the
         file; by default the next.
         """
-        return self._chunk_of(self._scan(block), numbers, numbers_of_lines)
+        lines = Lines.of(block)
+        count = len(lines.begins)
+        if numbers is None:
+            numbers = np.arange(self._rows + 1, self._rows + 1 + count)
+        if numbers_of_lines is None:
+            numbers_of_lines = lines.numbers + self._lines
+        self._lines += lines.count
+        self._rows += count
+        source = _LineSource(
+            block, lines.begins, lines.ends, numbers_of_lines, numbers, self._reader
+        )
+        parsed = self._parser.parse(block, lines)
+        if parsed is not None:
+            try:
+                return self._chunk(parsed, source)
+            except NotInColumnsError:
+                self._parser.refuse()
+        return self._chunk(ParsedObjects(objects_of(block, lines), self._wanted), source)
 
-    def _scan(self, block: bytes) -> _ScannedLines:
-        strict = not self._mapping.is_plain
-        return _ScannedLines(block, self._tree, self._data_node, self._slots, strict)
-
-    def _chunk_of(
-        self,
-        scanned: _ScannedLines,
-        numbers: Rows | None = None,
-        numbers_of_lines: Rows | None = None,
-    ) -> Chunk:
-        is_plain, block = self._mapping.is_plain, scanned.block
-        line_numbers = scanned.numbers + self._lines
-        if numbers_of_lines is not None:
-            line_numbers = numbers_of_lines
-        row_numbers = np.arange(self._rows + 1, self._rows + 1 + scanned.count)
-        if numbers is not None:
-            row_numbers = numbers
-        self._lines += scanned.lines
-        self._rows += scanned.count
-        begins, ends = scanned.line_begins, scanned.line_ends
-        beyond_ascii = (scanned.notes & json_lines.BEYOND_ASCII) != 0
-        doubtful = scanned.flagged | not_utf8(block, begins, ends, beyond_ascii)
-        doubtful |= ends - begins > self._bounds.record_bytes
+    def _chunk(self, parsed: Parsed, source: _LineSource) -> Chunk:
+        """Raises `NotInColumnsError` if columns do not tell what the lines say."""
+        is_plain = self._mapping.is_plain
+        doubtful = parsed.is_refused()
+        doubtful |= source.ends - source.begins > self._bounds.record_bytes
         columns = (self._plain_context if is_plain else self._cloud_event)(
-            scanned, row_numbers, doubtful
+            parsed, source.row_numbers, doubtful
         )
         doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
-        for each, wanted in self._attributes:
-            self._add_attribute(each, wanted, scanned, codes, columns, doubtful)
+        for each, wanted in self._wanted.attributes:
+            self._add_attribute(each, wanted, parsed, codes, columns, doubtful)
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
-        source = _LineSource(block, begins, ends, line_numbers, row_numbers, self._reader)
+        has_members, has_data, is_clashing = (True, True, False)
+        if not is_plain:
+            has_members, has_data, is_clashing = parsed.has_others()
         return Chunk(
             rows,
             doubtful,
             source.read,
             source.taken,
             source.original,
-            has_extensions=scanned.has(json_lines.OTHER_MEMBERS) and not is_plain,
-            has_other_data=self._has_hidden or is_plain or scanned.has(json_lines.OTHER_DATA),
-            is_clashing=scanned.has(json_lines.CLASH) or self._is_split(scanned),
-            held_bytes=len(block) + rows.nbytes,
+            has_extensions=has_members and not is_plain,
+            has_other_data=self._has_hidden or has_data,
+            is_clashing=is_clashing or self._is_split(parsed),
+            held_bytes=len(source.block) + rows.nbytes,
         )
 
-    # --- what is asked for ------------------------------------------------------------------------
-
-    def _context_names(self) -> list[str]:
-        names = ["specversion", "id", "source", "type", "time", *sorted(TEXT_ATTRIBUTES)]
-        mapped = [name for name in self._mapping.columns if name.startswith(EXTENSION_PREFIX)]
-        return [*names, *mapped]
-
-    def _wanted(self, tree: NameTree, name: str) -> _Wanted | None:
-        """The slots of an attribute of CloudEvents; None if it has none."""
-        origin = self._mapping.columns.get(name)
-        if origin is not None:
-            return _Wanted(tuple(tree.add(each) for each in _ways(origin.path)), origin.unit)
-        if self._is_moved(name) or (name == "type" and self._mapping.type is not None):
-            return None
-        return _Wanted((tree.add([name]),))
-
-    def _attribute(self, tree: NameTree, each: DeclaredAttribute) -> _Wanted | None:
-        origin = self._mapping.columns.get(each.name)
-        if origin is not None:
-            return _Wanted(tuple(tree.add(way) for way in _ways(origin.path)), origin.unit)
-        path = path_of(each.name)
-        if not self._mapping.is_plain:
-            return _Wanted((tree.add([DATA_COLUMN, *path]),))
-        if self._is_moved(each.name) or self._is_moved(path[0]):
-            return None if len(path) == 1 else _Wanted((tree.add([each.name]),))
-        if len(path) == 1:
-            return _Wanted((tree.add(path),))
-        return _Wanted((tree.add([each.name]), tree.add(path)))
-
-    def _is_split(self, scanned: _ScannedLines) -> bool:
+    def _is_split(self, parsed: Parsed) -> bool:
         """Whether a name is an attribute of CloudEvents in some rows, and of the data in others."""
         if not self._mapping.is_plain:
             return False
         own = TEXT_ATTRIBUTES - self._mapping.columns.keys()
-        asked = [wanted for name in own if (wanted := self._context.get(name)) is not None]
-        return any((scanned.places(each)[1] >= json_lines.OBJECT).any() for each in asked)
-
-    def _is_moved(self, name: str) -> bool:
-        return any(origin.path == name for origin in self._mapping.columns.values())
+        asked = [wanted for name in own if (wanted := self._wanted.context.get(name)) is not None]
+        return any(parsed.found(each).is_nested.any() for each in asked)
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _cloud_event(self, scanned: _ScannedLines, _: Rows, doubtful: Mask) -> dict[str, pa.Array]:
+    def _cloud_event(self, parsed: Parsed, _: Rows, doubtful: Mask) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
-        for name, wanted in self._context.items():
+        for name, wanted in self._wanted.context.items():
             assert wanted is not None
-            places, kinds = scanned.places(wanted)
+            found = parsed.found(wanted)
             if name == "time":
-                time = places.times(self._mapping.zone)
+                time = found.times(self._mapping.zone)
                 columns[name] = time.column
-                doubtful |= time.unread | ~places.present
+                doubtful |= time.unread | ~found.present
                 continue
-            needed = name in ("id", "source", "type")
-            if not needed and not places.present.any():
+            is_needed = name in ("id", "source", "type")
+            if not is_needed and not found.present.any():
                 continue
-            found = places.texts()
-            doubtful |= found.unread
-            if needed:
-                doubtful |= (kinds != json_lines.TEXT) & (kinds != json_lines.ESCAPED)
-                doubtful |= places.begins == places.ends
+            column, unread = found.texts()
+            doubtful |= unread
+            if is_needed:
+                doubtful |= np.asarray(pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
             if name == "specversion":
-                doubtful |= places.present & ~_equals(found.column, VERSION)
+                doubtful |= found.present & ~_equals(column, VERSION)
             else:
-                columns[name] = found.column
-        data, kinds = scanned.places(self._data)
-        doubtful |= data.present & (kinds != json_lines.OBJECT)
-        doubtful |= scanned.places(self._encoded)[0].present
+                columns[name] = column
+        data = parsed.found(self._wanted.data)
+        doubtful |= data.present & ~data.is_object
+        assert self._wanted.encoded is not None
+        doubtful |= parsed.found(self._wanted.encoded).present
         return columns
 
     def _plain_context(
-        self, scanned: _ScannedLines, row_numbers: Rows, doubtful: Mask
+        self, parsed: Parsed, row_numbers: Rows, doubtful: Mask
     ) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
-        for name, wanted in self._context.items():
+        for name, wanted in self._wanted.context.items():
             if wanted is None:
                 continue
-            places, kinds = scanned.places(wanted)
+            found = parsed.found(wanted)
             is_mapped = name in self._mapping.columns
             if name == "time":
-                time = places.times(self._mapping.zone, wanted.unit)
+                time = found.times(self._mapping.zone, wanted.unit)
                 columns[name] = time.column
-                doubtful |= time.unread | ~places.present
+                doubtful |= time.unread | ~found.present
                 continue
-            found = places.texts()
-            nested = (kinds == json_lines.OBJECT) | (kinds == json_lines.ARRAY)
+            column, unread = found.identities() if name == "id" else found.texts()
             # An object that is not mapped stays in the data.
-            doubtful |= found.unread if is_mapped else found.unread & ~nested
+            doubtful |= unread if is_mapped else unread & ~found.is_nested
             if name == "specversion":
-                doubtful |= places.present & ~nested & ~_equals(found.column, VERSION)
-            elif name == "type" or found.column.null_count < len(found.column):
-                columns[name] = found.column
+                doubtful |= found.present & ~found.is_nested & ~_equals(column, VERSION)
+            elif name == "type" or column.null_count < len(column):
+                columns[name] = column
         if self._mapping.type is not None:
-            columns["type"] = pa.repeat(pa.scalar(self._mapping.type), scanned.count)
+            columns["type"] = pa.repeat(pa.scalar(self._mapping.type), parsed.count)
         fill_context(columns, row_numbers, self._name)
-        data, kinds = scanned.places(self._data)
-        doubtful |= data.present & (kinds == json_lines.OBJECT)
+        if any(wanted.is_split for _, wanted in self._wanted.attributes):
+            data = parsed.found(self._wanted.data)
+            doubtful |= data.is_object
         return columns
 
     def _add_attribute(
         self,
         each: DeclaredAttribute,
-        wanted: _Wanted | None,
-        scanned: _ScannedLines,
-        codes: Any,
+        wanted: Wanted,
+        parsed: Parsed,
+        codes: Rows,
         columns: dict[str, pa.Array],
         doubtful: Mask,
     ) -> None:
         declared = each.by[codes]
-        if wanted is None:
-            if each.type is not None:
-                columns[each.name] = pa.nulls(scanned.count, each.field.type)
-            return
-        places, kinds = scanned.places(wanted)
+        found = parsed.found(wanted)
         if not self._mapping.is_plain:
-            doubtful |= declared & (kinds == json_lines.ABSENT)
+            absent = found.absent
+            if absent is None:
+                if (declared & ~found.present).any():
+                    raise NotInColumnsError
+            else:
+                doubtful |= declared & absent
         is_known = codes >= 0
         if each.is_apart:
-            doubtful |= places.present & is_known
+            doubtful |= found.present & is_known
             if each.type is not None:
-                columns[each.name] = pa.nulls(scanned.count, each.field.type)
+                columns[each.name] = pa.nulls(parsed.count, each.field.type)
             return
         assert each.type is not None
         if wanted.unit is None:
-            found = places.typed(each.type, self._mapping.zone)
+            column, unread = found.typed(each.type, self._mapping.zone)
         else:
-            found = places.times(None, wanted.unit)
+            column, unread = found.times(None, wanted.unit)
         # In a row whose type does not declare the attribute, the value may be of any kind. No rule
         # reads events of an undeclared type.
-        doubtful |= (found.unread | (places.present & ~declared)) & is_known
-        columns[each.name] = found.column
-
-
-def _ways(path: str) -> list[list[str]]:
-    """The names that a dotted path may stand for: names with dots in them go first."""
-    parts = path.split(".")
-    return [[*parts[:at], ".".join(parts[at:])] for at in range(len(parts))]
+        doubtful |= (unread | (found.present & ~declared)) & is_known
+        columns[each.name] = column
 
 
 def _equals(column: pa.Array, text: str) -> Mask:
-    import pyarrow.compute as pc
-
     found: Mask = np.asarray(pc.fill_null(pc.equal(column, text), False))
     return found
 
