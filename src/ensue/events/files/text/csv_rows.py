@@ -243,10 +243,11 @@ class CellChunks:
                 assert known is not None
                 assert known.type is not None
                 typed = each.typed(known.type, mapping.zone)
-            # In a row whose type does not declare the attribute, the cell is text. No rule reads
-            # events of an undeclared type.
-            others = False if known is None else each.present & ~known.by[codes]
-            doubtful |= (typed.unread | others) & is_known if unit is None else typed.unread
+            doubtful |= typed.unread & is_known if unit is None else typed.unread
+            if unit is None and known is not None and not each.keeps(known.type):
+                # Where the type does not declare it, the cell is text. No rule reads events of an
+                # undeclared type.
+                doubtful |= each.present & ~known.by[codes] & is_known
             columns[name] = typed.column
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         has_other_data = DATA_COLUMN in places or any(

@@ -62,6 +62,9 @@ class Found(Protocol):
     def typed(self, type_: ValueType, zone: ZoneInfo | None) -> Typed:
         """The column of an attribute of a type."""
 
+    def keeps(self, type_: ValueType) -> bool:
+        """Whether a column of a type has the values as they were given."""
+
     def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
         """Times from RFC 3339 text, or from numbers in a unit."""
 
@@ -114,6 +117,9 @@ class ArrowFound:
         if wanted == given:
             return Typed(self.column, none_of(len(self.column)))
         return Typed(pa.nulls(len(self.column), wanted), self.present)
+
+    def keeps(self, type_: ValueType) -> bool:
+        return type_.kind in ("string", "boolean", "integer")
 
     def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
         given = self.column.type
@@ -207,6 +213,13 @@ class PythonFound:
                 return self.times(zone)
             case _:
                 return self.texts()
+
+    def keeps(self, type_: ValueType) -> bool:
+        if type_.kind == "integer":
+            return float not in self._kinds
+        return type_.kind in ("string", "boolean") or (
+            type_.kind == "real" and int not in self._kinds
+        )
 
     def _whole_numbers(self) -> Typed:
         values = self._values
@@ -304,6 +317,9 @@ class TextFound:
                 return self.times(zone)
             case _:
                 return self.texts()
+
+    def keeps(self, type_: ValueType) -> bool:
+        return type_.kind == "string"
 
     def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
         found = instants_in(self.column, unit, None if unit else zone)

@@ -86,7 +86,7 @@ class LineChunks:
             numbers = np.arange(self._rows + 1, self._rows + 1 + count)
         if numbers_of_lines is None:
             numbers_of_lines = lines.numbers + self._lines
-        self._lines += lines.count
+        self._lines += lines.total
         self._rows += count
         source = _LineSource(
             block, lines.begins, lines.ends, numbers_of_lines, numbers, self._reader
@@ -222,9 +222,11 @@ class LineChunks:
             column, unread = found.typed(each.type, self._mapping.zone)
         else:
             column, unread = found.times(None, wanted.unit)
-        # In a row whose type does not declare the attribute, the value may be of any kind. No rule
-        # reads events of an undeclared type.
-        doubtful |= (unread | (found.present & ~declared)) & is_known
+        doubtful |= unread & is_known
+        if wanted.unit is not None or not found.keeps(each.type):
+            # Where the type does not declare it, an event has the value as it was given. No rule
+            # reads events of an undeclared type.
+            doubtful |= found.present & ~declared & is_known
         columns[each.name] = column
 
 
