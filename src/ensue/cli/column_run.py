@@ -1,9 +1,11 @@
-"""A bounded run over files, in columns, on the engine `batch`.
+"""A run over files or a pipe that ends, in columns, on the engine `batch`.
 
-Chunks of the files go to the engine as they are read, as long as their events are in the order of
-their times. At the first chunk out of order all outputs are discarded, the events of all files are
-sorted by time, and the run starts again. A refused record is reported once, in the order of the
-files.
+Without a lateness, chunks go to the engine as they are read, as long as their events are in the
+order of their times. At the first chunk out of order all outputs are discarded, the events of all
+files are sorted by time, and the run starts again; what has been read by then is kept, up to
+`KEPT_BYTES`, and not read again. With a lateness, the events of each chunk are put in order as a
+stream's (`ensue.engine.timing.column_ordering`). A refused record is reported once, in the order of
+the files.
 """
 
 from __future__ import annotations
@@ -18,22 +20,27 @@ from typing import TYPE_CHECKING, Any
 from ensue.cli.hints import SeenEvents
 from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
-from ensue.cli.side_outputs import RefusedRecords
+from ensue.cli.side_outputs import LateEvents, RefusedRecords
 from ensue.cli.start.process import load_pyarrow, loading
 from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRun, TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance
 from ensue.errors import UsageError
-from ensue.events.event import Rejected
+from ensue.events.event import Event, Rejected
 from ensue.events.kernels.kept import has_compiled_loops
 from ensue.events.mapping import Mapping
 from ensue.events.sources import InputFile
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
+    from ensue.engine.batch import BatchEngine
     from ensue.engine.batch.input.batches import Batch
+    from ensue.engine.batch.input.intake import CheckedRows
     from ensue.engine.batch.output.columns import BatchOutputs
+    from ensue.engine.timing.column_ordering import Arrivals, ColumnOrdering
+    from ensue.events.files.chunk import Chunk
+    from ensue.events.files.ordered import HeldRows
 
 SMALL_BYTES = 1 << 22
 """Inputs up to this size are read faster event by event: loading pyarrow and Numba takes longer."""
@@ -41,10 +48,22 @@ SMALL_BYTES = 1 << 22
 SMALL_BYTES_AT_FIRST = 1 << 25
 """As `SMALL_BYTES`, if the loops have yet to be compiled on this machine."""
 
+KEPT_BYTES = 1 << 26
+"""The bytes of chunks in order that are kept, in case that a later one is out of order."""
+
+
+def gathered(inputs: Sequence[InputFile]) -> list[InputFile]:
+    """The inputs, with as many bytes of pipes as tell whether they are large enough."""
+    return [each.gathered(_enough() + 1) for each in inputs]
+
+
+def _enough() -> int:
+    return SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
+
 
 def is_for_columns(inputs: Sequence[InputFile]) -> bool:
     """Whether the inputs are large enough for a run in columns."""
-    enough = SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
+    enough = _enough()
     size = 0
     for each in inputs:
         size += _unpacked_size(each, enough)
@@ -90,7 +109,10 @@ def _say_compiling() -> None:
 
 
 class ColumnRun:
-    """A run in columns: its engine, its counts and its refused records."""
+    """A run in columns: its engine, its counts and its refused records.
+
+    With an `order`, events are read as those of a stream; its late events go to `late`.
+    """
 
     def __init__(
         self,
@@ -99,6 +121,8 @@ class ColumnRun:
         mapping: Mapping,
         outputs: OutputWriter,
         refused: RefusedRecords,
+        late: LateEvents,
+        order: ColumnOrdering | None,
         strict: bool,
         bars: ProgressDisplay,
         max_jump: float,
@@ -108,25 +132,37 @@ class ColumnRun:
         self._mapping = mapping
         self._outputs = outputs
         self._refused = refused
+        self._late = late
+        self._order = order
         self._strict = strict
         self._bars = bars
         self._max_jump = max_jump
         self._reported_chunks = 0
         self._span: TimeRun | None = None
+        self.due: int | None = None
         with loading():
             load_pyarrow()
+            from ensue.events.files.waiting import WaitingRows
             from ensue.events.kernels.compiling import before_compiling
 
             before_compiling[:] = [_say_compiling]
+            types = library.types
+            self._waiting = WaitingRows(
+                name for each in types for name in types.attributes(each.name)
+            )
             self._start()
 
     def _start(self) -> None:
-        from ensue.engine.batch import BatchEngine
-
         self.seen = SeenEvents()
         self.latest: int | None = None
-        columns = self._outputs.columns
-        self._engine = BatchEngine(self._library, max_jump=self._max_jump, columns=columns)
+        self._engine = self._new_engine()
+
+    def _new_engine(self, counts: Counts | None = None) -> BatchEngine:
+        from ensue.engine.batch import BatchEngine
+
+        # The order of a stream has refused the events that are too far ahead.
+        allowed = self._max_jump if self._order is None else UNBOUNDED
+        return BatchEngine(self._library, counts, allowed, self._outputs.columns)
 
     @property
     def counts(self) -> Counts:
@@ -134,25 +170,36 @@ class ColumnRun:
 
     def read(self) -> bool:
         """Read all events. False if a refused record has stopped the run."""
+        if self._order is not None:
+            return self._read_stream(self._order)
         if any(each.size is None for each in self._inputs):
             # An input that can be read only once is kept until it is complete.
-            return self._read_sorted(is_known=False)
+            with closing(self._chunks()) as chunks:
+                return self._read_sorted([], enumerate(chunks), is_known=False)
         self._outputs.hold_back()
+        kept: list[HeldRows] = []
+        kept_bytes = 0
         with closing(self._chunks()) as chunks:
-            for number, (file, chunk) in enumerate(chunks):
+            numbered = enumerate(chunks)
+            for number, (file, chunk) in numbered:
                 checked = self._engine.check(chunk)
                 if not self._report(number, file, checked.rejected):
                     return False
+                kept_bytes += chunk.held_bytes
+                kept = [*kept, _held(file, chunk, checked)] if kept_bytes <= KEPT_BYTES else []
                 in_order = self._is_in_order(checked.batch)
                 if not in_order or self._jumps(checked.batch):
+                    self._outputs.restart()
+                    self._start()
+                    if kept_bytes <= KEPT_BYTES:
+                        return self._read_sorted(kept, numbered, is_known=not in_order)
                     break
                 if not self._run(checked.batch):
                     return False
             else:
                 return True
-        self._outputs.restart()
-        self._start()
-        return self._read_sorted(is_known=not in_order)
+        with closing(self._chunks()) as chunks:
+            return self._read_sorted([], enumerate(chunks), is_known=not in_order)
 
     def _jumps(self, batch: Batch) -> bool:
         """Whether the times of a batch jump too far. Then the jumps of all files are examined."""
@@ -164,9 +211,17 @@ class ColumnRun:
         return bool((np.diff(batch.times, prepend=begin) > self._max_jump).any())
 
     def finish(self, until: int | None) -> None:
+        latest: float | None = self.latest
+        if self._order is not None and self._order.latest is not None:
+            self.latest = latest = self._order.latest
         if until is not None:
-            check_advance(until, -math.inf if self.latest is None else self.latest, self._max_jump)
+            check_advance(until, -math.inf if latest is None else latest, self._max_jump)
+        if self._order is not None:
+            self._read_waiting(None)
+        if until is not None:
             self._write(self._engine.advance_to(until))
+        elif self._order is not None and (due := self._engine.next_due()) is not None:
+            self.due = due + self._order.lateness
         self._outputs.finish()
 
     def _chunks(self) -> Any:
@@ -176,21 +231,27 @@ class ColumnRun:
         types = self._library.types
         return ahead(read_chunks(self._inputs, types, self._mapping, self._bars.reading))
 
-    def _read_sorted(self, is_known: bool) -> bool:
+    def _read_sorted(self, kept: Sequence[HeldRows], chunks: Iterable[Any], is_known: bool) -> bool:
+        """Read chunks that were kept, and all others, in the order of their times."""
         from ensue.engine.batch.input.intake import add_times
         from ensue.events.files.ahead import ahead
         from ensue.events.files.ordered import OrderedRecords
 
         records = OrderedRecords(self._inputs, self._library.types, self._mapping)
         runs = TimeRuns(self._max_jump)
-        with closing(self._chunks()) as chunks:
-            for number, (file, chunk) in enumerate(chunks):
-                checked = self._engine.check(chunk)
-                if not self._report(number, file, checked.rejected):
-                    return False
-                records.add(file, chunk, checked.kept, checked.batch.times)
-                if self._max_jump != UNBOUNDED:
-                    add_times(runs, checked.batch.times, self._max_jump)
+
+        def add(held: HeldRows) -> None:
+            records.add(held)
+            if self._max_jump != UNBOUNDED:
+                add_times(runs, held.times, self._max_jump)
+
+        for held in kept:
+            add(held)
+        for number, (file, chunk) in chunks:
+            checked = self._engine.check(chunk)
+            if not self._report(number, file, checked.rejected):
+                return False
+            add(_held(file, chunk, checked))
         if records.is_outside_memory:
             say("the events are too many for memory, and are sorted by time on disk", "dim")
         elif is_known:
@@ -204,17 +265,68 @@ class ColumnRun:
                     return False
         return True
 
-    def _report(self, number: int, file: InputFile, rejected: Sequence[Rejected]) -> bool:
-        """Report the refused records of a chunk, once. False if one of them stops the run."""
-        if number < self._reported_chunks:
-            return True
-        self._reported_chunks = number + 1
-        for each in rejected:
+    # --- a stream in order within its lateness ----------------------------------------------------
+
+    def _read_stream(self, order: ColumnOrdering) -> bool:
+        with closing(self._chunks()) as chunks:
+            for file, chunk in chunks:
+                checked = self._engine.check(chunk)
+                refused = list(checked.rejected)
+                held = _held(file, chunk, checked)
+                part = held.part()
+                arrivals = order.arrive(held.times)
+                for each in arrivals:
+                    refused += [
+                        record.because(problem)
+                        for record, problem in zip(
+                            part.original(each.ahead), each.problems, strict=True
+                        )
+                    ]
+                if not self._take_refused(file, refused):
+                    return False
+                for each in arrivals:
+                    self._arrive(part, held.times, each)
+                self._note_types(checked.batch)
+                self._bars.counted(self.counts.events, self._outputs.written)
+        return True
+
+    def _arrive(self, part: Chunk, times: Any, arrived: Arrivals) -> None:
+        """Let events wait, and read those whose order is final."""
+        assert self._order is not None
+        if arrived.is_new:
+            self._read_waiting(None)
+            self.counts.begun_anew += 1
+            self._engine = self._new_engine(self.counts)
+        late = [each for each in part.singly(arrived.late) if isinstance(each, Event)]
+        self.counts.events += len(late)
+        self.counts.late += len(late)
+        self._late.take_new(late)
+        self._waiting.add(part, arrived.taken, times)
+        self._read_waiting(self._order.settled)
+
+    def _read_waiting(self, until: int | None) -> None:
+        """Read the events that wait, up to a time."""
+        ready = self._waiting.take(until)
+        if ready is not None:
+            self._write(self._engine.read_batch(self._engine.check(ready).batch))
+
+    def _take_refused(self, file: InputFile, refused: Sequence[Rejected]) -> bool:
+        """Keep the refused records of a chunk in their order. False if one stops the run."""
+        for each in sorted(refused, key=lambda record: record.number):
             path = None if file.is_stdin else file.path
             self._refused.take(Rejected(each.number, each.raw, each.problems, path))
             if self._strict:
                 return False
         return True
+
+    # --- chunks in order --------------------------------------------------------------------------
+
+    def _report(self, number: int, file: InputFile, rejected: Sequence[Rejected]) -> bool:
+        """Report the refused records of a chunk, once. False if one of them stops the run."""
+        if number < self._reported_chunks:
+            return True
+        self._reported_chunks = number + 1
+        return self._take_refused(file, rejected)
 
     def _is_in_order(self, batch: Batch) -> bool:
         times = batch.times
@@ -263,3 +375,13 @@ class ColumnRun:
             if name not in self.seen.examples:
                 row = int(np.argmax(np.asarray(pc.equal(types, name))))
                 self.seen.examples[name] = batch.event(row)
+
+
+def _held(file: InputFile, chunk: Chunk, checked: CheckedRows) -> HeldRows:
+    """The rows of a checked chunk, to be read later."""
+    from ensue.engine.batch.input.batches import TableBatch
+    from ensue.events.files.ordered import HeldRows
+
+    batch = checked.batch
+    rows = batch.rows if isinstance(batch, TableBatch) else None
+    return HeldRows(file, chunk, checked.kept, rows, batch.times)

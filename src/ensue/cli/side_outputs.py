@@ -101,7 +101,11 @@ class LateEvents:
 
     def take(self, late: Sequence[Event]) -> None:
         """Keep the new ones of all late events of a run."""
-        for event in late[len(self._ids) :]:
+        self.take_new(late[len(self._ids) :])
+
+    def take_new(self, late: Sequence[Event]) -> None:
+        """Keep late events."""
+        for event in late:
             self._ids.append(event.id)
             if self._file:
                 self._file.write(encode(event) + b"\n")

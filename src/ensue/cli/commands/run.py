@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from ensue.cli.column_run import ColumnRun, is_for_columns
+from ensue.cli.column_run import ColumnRun, gathered, is_for_columns
 from ensue.cli.event_run import EventRun, RunReport
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
@@ -45,6 +45,7 @@ from ensue.cli.terminal import EXIT_FINDINGS, say
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
 from ensue.engine.run import Run
 from ensue.engine.timing import jumps
+from ensue.engine.timing.column_ordering import ColumnOrdering
 from ensue.engine.timing.jumps import AUTO
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
@@ -261,11 +262,27 @@ def run(
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
         outputs = OutputWriter(out, library.checked, correlation, files, grows=follow or live)
         is_bounded = not streams and not explain and history is None and engine != SPARK
+        if is_bounded and engine == "auto":
+            inputs = gathered(inputs)
+        is_stream_of_files = not (is_bounded or follow or live or explain) and history is None
+        is_stream_of_files &= all(each.size is not None for each in inputs)
+        late_events = LateEvents(late, files)
         running: EventRun | ColumnRun
-        late_events: LateEvents | None = None
-        if is_bounded and (engine == "batch" or (engine == "auto" and is_for_columns(inputs))):
+        if (is_bounded or is_stream_of_files) and (
+            engine == "batch" or (engine == "auto" and is_for_columns(inputs))
+        ):
+            order = None if is_bounded else ColumnOrdering(allowed_lateness or 0, allowed_jump)
             running = ColumnRun(
-                library.checked, inputs, mapping, outputs, refused, strict, bars, allowed_jump
+                library.checked,
+                inputs,
+                mapping,
+                outputs,
+                refused,
+                late_events,
+                order,
+                strict,
+                bars,
+                allowed_jump,
             )
             stopped = not running.read()
         else:
@@ -297,7 +314,6 @@ def run(
                 records = read_events(
                     inputs, types, progress=bars.reading, mapping=mapping, last=last
                 )
-            late_events = LateEvents(late, files)
             running = EventRun(
                 run=run_of_library,
                 last=last,
@@ -325,7 +341,7 @@ def run(
         late=late_events,
         explained=running.run if explain and isinstance(running, EventRun) else None,
         only=correlation,
-        due=running.due if isinstance(running, EventRun) else None,
+        due=running.due,
     )
     report.tell(None if stopped else out, end)
     if stopped:

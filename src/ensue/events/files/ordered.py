@@ -1,24 +1,23 @@
 """The records of several files in the order of their times, as chunks.
 
 In come chunks in the order of files, each with the rows that are events and their times; out go
-chunks in the order of the times. Records are stored in the form that they have in their files, and
-read again when their turn comes.
+chunks in the order of the times. Chunks wait in memory as they are. If they are too many, records
+are stored in the form that they have in their files, sorted on disk, and read again when their turn
+comes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.events.event import Rejected
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.chunk import NUMBER, RAW, ROW, Chunk, Rows
-from ensue.events.files.sorting import TIME, Cursor, Sorter, merged
+from ensue.events.files.joining import Joined, in_file, part_of
+from ensue.events.files.sorting import BATCH_ROWS, SORT_BYTES, TIME, Cursor, Sorter, merged
 from ensue.events.files.tables import TableChunks
 from ensue.events.files.text.csv_rows import CellChunks
 from ensue.events.files.text.json_lines import LineChunks
@@ -27,15 +26,40 @@ from ensue.events.sources import LINES, InputFile
 from ensue.events.types import TypeSystem
 
 FILE = "\0file"
-_CONTEXT = ("id", "source", "type", "time")
+
+
+class HeldRows(NamedTuple):
+    """The rows of a chunk of a file that are events: their places in it, columns and times.
+
+    `rows` is None if no columns can hold all of the events.
+    """
+
+    file: InputFile
+    chunk: Chunk
+    kept: Rows
+    rows: pa.RecordBatch | None
+    times: Any
+
+    def part(self) -> Chunk:
+        """The rows as a chunk of their own."""
+        path = None if self.file.is_stdin else self.file.path
+        return in_file(part_of(self.chunk, self.rows, self.kept), path)
 
 
 class OrderedRecords:
     """Sorts the records of files. `is_outside_memory` says that they did not fit in memory."""
 
     def __init__(
-        self, inputs: Sequence[InputFile], types: TypeSystem, mapping: Mapping | None = None
+        self,
+        inputs: Sequence[InputFile],
+        types: TypeSystem,
+        mapping: Mapping | None = None,
+        most_bytes: int = SORT_BYTES,
     ) -> None:
+        """Chunks of up to `most_bytes` are held in memory."""
+        self._most_bytes = most_bytes
+        self._held: list[HeldRows] = []
+        self._bytes = 0
         self._inputs = inputs
         self._types = types
         self._mapping = mapping
@@ -48,24 +72,48 @@ class OrderedRecords:
     def is_outside_memory(self) -> bool:
         return any(sorter.is_outside_memory for sorter in self._sorters.values())
 
-    def add(self, file: InputFile, chunk: Chunk, kept: Rows, times: Any) -> None:
+    def add(self, held: HeldRows) -> None:
         """Add the rows of a chunk that are events."""
-        records = chunk.record(kept)
-        place = self._places[id(file)]
-        if RAW in records.schema.names and chunk.header is not None:
-            self._headers[place] = chunk.header
-        given = records.append_column(FILE, pa.array(np.full(len(kept), place, np.int32)))
+        if self._sorters:
+            self._store(held)
+            return
+        self._held.append(held)
+        self._bytes += held.chunk.held_bytes
+        if self._bytes > self._most_bytes:
+            waiting, self._held = self._held, []
+            for each in waiting:
+                self._store(each)
+
+    def _store(self, held: HeldRows) -> None:
+        records = held.chunk.record(held.kept)
+        place = self._places[id(held.file)]
+        if RAW in records.schema.names and held.chunk.header is not None:
+            self._headers[place] = held.chunk.header
+        given = records.append_column(FILE, pa.array(np.full(len(records), place, np.int32)))
         key = "text" if RAW in records.schema.names else str(records.schema)
-        self._sorters.setdefault(key, Sorter()).add(times, given)
+        self._sorters.setdefault(key, Sorter(self._most_bytes)).add(held.times, given)
 
     def chunks(self) -> Iterator[Chunk]:
         sorters = list(self._sorters.values())
-        if len(sorters) == 1:
+        if not sorters:
+            yield from self._from_memory()
+        elif len(sorters) == 1:
             for rows in sorters[0].batches():
                 yield self._chunk([rows])
+        else:
+            for slices in merged([Cursor(each.batches()) for each in sorters]):
+                yield self._chunk([rows for _, rows in slices])
+
+    def _from_memory(self) -> Iterator[Chunk]:
+        held, self._held = self._held, []
+        if not held:
             return
-        for slices in merged([Cursor(each.batches()) for each in sorters]):
-            yield self._chunk([rows for _, rows in slices])
+        times = np.concatenate([each.times for each in held])
+        # A stable sort: records with equal times stay in the order of the files.
+        order = np.argsort(times, kind="stable")
+        parts = Joined([each.part() for each in held], self._declared)
+        for begin in range(0, len(order), BATCH_ROWS):
+            yield parts.chunk(order[begin : begin + BATCH_ROWS])
 
     def _chunk(self, batches: Sequence[pa.RecordBatch]) -> Chunk:
         """One chunk of batches whose rows have their own files."""
@@ -86,7 +134,7 @@ class OrderedRecords:
         if len(parts) == 1:
             return parts[0]
         order = np.lexsort((np.concatenate(origins), np.concatenate(times)))
-        return joined(parts, order, self._declared)
+        return Joined(parts, self._declared).chunk(order)
 
     def _read_again(self, place: int, rows: pa.RecordBatch) -> Chunk:
         file = self._inputs[place]
@@ -107,90 +155,4 @@ class OrderedRecords:
                 cells = CellChunks(self._types, file.name, file.delimiter, self._mapping)
                 cells.use_header(self._headers[place])
                 chunk, _ = cells.chunk(block, True, numbers, in_file)
-        path = None if file.is_stdin else file.path
-
-        def original(places: Rows) -> list[Rejected]:
-            return [msgspec.structs.replace(each, file=path) for each in chunk.original(places)]
-
-        return replace(chunk, original=original)
-
-
-def joined(parts: Sequence[Chunk], order: Rows, declared: set[str]) -> Chunk:
-    """The rows of several chunks in a given order.
-
-    A column that is not in all chunks, and is no declared attribute, is left out: its values are
-    then read from the events.
-    """
-    names = {name: None for part in parts for name in part.rows.schema.names}
-    kept = [
-        name
-        for name in names
-        if name in declared or all(name in part.rows.schema.names for part in parts)
-    ]
-    sizes = np.array([len(part) for part in parts])
-    begins = np.cumsum(sizes) - sizes
-    index = pa.array(order)
-    columns: dict[str, pa.Array] = {}
-    is_clashing = any(part.is_clashing for part in parts)
-    for name in kept:
-        arrays = [_column(part.rows, name) for part in parts]
-        column = _concatenated(arrays, sizes)
-        if column is None:
-            is_clashing |= name in declared or name in _CONTEXT
-            continue
-        columns[name] = column.take(index)
-    is_hidden = len(columns) < len(names)
-    doubtful = np.concatenate([part.doubtful for part in parts])[order]
-
-    def from_parts(ask: Callable[[Chunk, Rows], list[Any]], rows: Rows) -> list[Any]:
-        places = order[rows]
-        homes = np.searchsorted(begins, places, side="right") - 1
-        found: list[Any] = [None] * len(rows)
-        for home in np.unique(homes).tolist():
-            at = np.flatnonzero(homes == home)
-            read = ask(parts[home], places[at] - begins[home])
-            for place, each in zip(at.tolist(), read, strict=True):
-                found[place] = each
-        return found
-
-    return Chunk(
-        pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
-        doubtful,
-        lambda rows: from_parts(lambda part, places: part.singly(places), rows),
-        _not_again,
-        lambda rows: from_parts(lambda part, places: part.original(places), rows),
-        has_extensions=is_hidden or any(part.has_extensions for part in parts),
-        has_other_data=is_hidden or any(part.has_other_data for part in parts),
-        is_clashing=is_clashing,
-        held_bytes=sum(part.held_bytes for part in parts),
-    )
-
-
-def _not_again(_: Rows) -> pa.RecordBatch:
-    raise AssertionError("what is in order is not put aside again")
-
-
-def _column(rows: pa.RecordBatch, name: str) -> pa.Array | None:
-    place = rows.schema.get_field_index(name)
-    if place < 0:
-        return None
-    column = rows.column(place)
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-
-
-def _concatenated(arrays: Sequence[pa.Array | None], sizes: Any) -> pa.Array | None:
-    """Arrays concatenated in one type; None if no type fits all of them."""
-    fields = [pa.field("c", each.type) for each in arrays if each is not None]
-    try:
-        type_ = (
-            pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive")
-            .field(0)
-            .type
-        )
-        held = [
-            pa.nulls(size, type_) if each is None else each.cast(type_)
-            for each, size in zip(arrays, sizes.tolist(), strict=True)
-        ]
-        return pa.concat_arrays(held)
-    except pa.ArrowException:
-        return None
+        return in_file(chunk, None if file.is_stdin else file.path)

@@ -14,7 +14,7 @@ import sys
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -31,6 +31,9 @@ from ensue.events.sources.finding import STDIN, find_files
 
 PIPE_BYTES = 1 << 30
 """The assumed size of a pipe that is filled faster than it is read."""
+
+_PACKED_TIMES = 8
+"""How much larger compressed text is assumed to be when it is unpacked."""
 
 OnBytesRead = Callable[[int], None]
 """Called with the number of bytes that have been read from the disk, before they are unpacked."""
@@ -54,6 +57,7 @@ class InputFile:
     header: tuple[str, ...] | None = None
     is_zeek: bool = False
     _opened: BinaryIO | None = field(default=None, repr=False, compare=False)
+    _gathered: int | None = field(default=None, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -68,8 +72,22 @@ class InputFile:
         """The least number of bytes: for a pipe, the bytes that are in it by now."""
         if self.size is not None or self._opened is None:
             return self.size or 0
+        if self._gathered is not None:
+            return self._gathered * (_PACKED_TIMES if self.is_packed else 1)
         waiting = len(cast(Any, self._opened).peek(HEAD_BYTES))
         return waiting if waiting < HEAD_BYTES // 2 else PIPE_BYTES
+
+    def gathered(self, most: int) -> InputFile:
+        """The same input; of a pipe so many bytes are waited for, if it does not end before."""
+        if self.size is not None or self._opened is None:
+            return self
+        try:
+            head = self._opened.read(most)
+        except OSError:
+            # The error is reported when the events are read.
+            return self
+        opened = io.BufferedReader(_Regained(head, self._opened), HEAD_BYTES)
+        return replace(self, _opened=cast(BinaryIO, opened), _gathered=len(head))
 
     @property
     def is_packed(self) -> bool:
@@ -254,6 +272,30 @@ def _unpacking_errors() -> tuple[type[Exception], ...]:
     found += [] if lzma is None else [lzma.LZMAError]
     found += [] if pyarrow is None else [pyarrow.ArrowException]
     return tuple(found)
+
+
+class _Regained(io.RawIOBase):
+    """A pipe after its first bytes have been read: these, and then the others as they come."""
+
+    def __init__(self, head: bytes, file: BinaryIO) -> None:
+        self._head = memoryview(head)
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if not self._head:
+            return int(cast(Any, self._file).readinto1(buffer))
+        part = self._head[: len(buffer)]
+        buffer[: len(part)] = part
+        self._head = self._head[len(part) :]
+        return len(part)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
 
 
 class _Watched(io.RawIOBase):
