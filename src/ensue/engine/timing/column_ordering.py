@@ -90,8 +90,8 @@ class ColumnOrdering:
         is_new = False
 
         def finished() -> Arrivals:
-            rows = (np.array(each, np.int64) for each in (taken, late, ahead))
-            return Arrivals(*rows, list(problems), is_new)
+            rows = [np.array(each, np.int64) for each in (taken, late, ahead)]
+            return Arrivals(rows[0], rows[1], rows[2], list(problems), is_new)
 
         for place, time in enumerate(times.tolist()):
             if self._ordering.is_ahead(time):

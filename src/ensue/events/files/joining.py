@@ -37,7 +37,7 @@ def part_of(chunk: Chunk, rows: pa.RecordBatch | None, places: Rows) -> Chunk:
     )
 
 
-def in_file(chunk: Chunk, path: str | None) -> Chunk:
+def with_file(chunk: Chunk, path: str | None) -> Chunk:
     """The chunk, whose refused records have the path of its file."""
 
     def original(places: Rows) -> list[Rejected]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ensue.events.files.attributes import DeclaredAttributes
 from ensue.events.files.chunk import NUMBER, RAW, ROW, Chunk, Rows
-from ensue.events.files.joining import Joined, in_file, part_of
+from ensue.events.files.joining import Joined, part_of, with_file
 from ensue.events.files.sorting import BATCH_ROWS, SORT_BYTES, TIME, Cursor, Sorter, merged
 from ensue.events.files.tables import TableChunks
 from ensue.events.files.text.csv_rows import CellChunks
@@ -43,7 +43,7 @@ class HeldRows(NamedTuple):
     def part(self) -> Chunk:
         """The rows as a chunk of their own."""
         path = None if self.file.is_stdin else self.file.path
-        return in_file(part_of(self.chunk, self.rows, self.kept), path)
+        return with_file(part_of(self.chunk, self.rows, self.kept), path)
 
 
 class OrderedRecords:
@@ -155,4 +155,4 @@ class OrderedRecords:
                 cells = CellChunks(self._types, file.name, file.delimiter, self._mapping)
                 cells.use_header(self._headers[place])
                 chunk, _ = cells.chunk(block, True, numbers, in_file)
-        return in_file(chunk, None if file.is_stdin else file.path)
+        return with_file(chunk, None if file.is_stdin else file.path)

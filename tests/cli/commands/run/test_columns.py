@@ -13,7 +13,6 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from ensue.events.files import sorting
 from tests.cli.conftest import Ensue
 
 LIBRARY = """
@@ -138,20 +137,6 @@ def test_lines_in_any_order(ensue: Ensue, tmp_path: Path, library: Path) -> None
     file = tmp_path / "events.jsonl"
     file.write_bytes(b"\n".join(lines))
     same_on_all_engines(ensue, tmp_path, library, "-e", file)
-
-
-def test_records_are_sorted_outside_of_memory(
-    ensue: Ensue, tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sorting.Sorter.__init__, "__defaults__", (3_000,))
-    monkeypatch.setattr(sorting, "RUN_ROWS", 7)
-    lines = broken(readings(300))
-    random.Random(2).shuffle(lines)
-    file = tmp_path / "events.jsonl"
-    file.write_bytes(b"\n".join(lines))
-    same_on_all_engines(ensue, tmp_path, library, "-e", file)
-    answer = ensue("run", library, "-e", file, "--engine", "batch", "--out", tmp_path / "x.jsonl")
-    assert "sorted by time on disk" in answer.err
 
 
 def as_table(events: list[dict[str, Any]]) -> pa.Table:

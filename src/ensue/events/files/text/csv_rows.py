@@ -25,7 +25,7 @@ from ensue.events.cloudevents import VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import Event, Rejected
 from ensue.events.files.ahead import ahead
-from ensue.events.files.attributes import DeclaredAttributes
+from ensue.events.files.attributes import DeclaredAttribute, DeclaredAttributes
 from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
 from ensue.events.files.text.blocks import Blocks
 from ensue.events.files.text.context import fill_context
@@ -34,7 +34,7 @@ from ensue.events.files.text.found import TextFound
 from ensue.events.mapping import Mapping
 from ensue.events.records import overlong
 from ensue.events.records.text_record import CellReader, CsvRecords
-from ensue.events.types import TypeSystem
+from ensue.events.types import TypeSystem, ValueType
 
 _STAND_IN = b"x\n"
 _ENDING = 2
@@ -241,10 +241,9 @@ class CellChunks:
                 typed = each.times(None, unit)
             else:
                 assert known is not None
-                assert known.type is not None
-                typed = each.typed(known.type, mapping.zone)
+                typed = each.typed(_type_of(known), mapping.zone)
             doubtful |= typed.unread & is_known if unit is None else typed.unread
-            if unit is None and known is not None and not each.keeps(known.type):
+            if unit is None and known is not None and not each.keeps(_type_of(known)):
                 # Where the type does not declare it, the cell is text. No rule reads events of an
                 # undeclared type.
                 doubtful |= each.present & ~known.by[codes] & is_known
@@ -263,6 +262,11 @@ class CellChunks:
             header=self._header,
             held_bytes=len(source.block) + rows.nbytes,
         )
+
+
+def _type_of(known: DeclaredAttribute) -> ValueType:
+    assert known.type is not None
+    return known.type
 
 
 def _cut(block: bytes, blocks: Blocks, bounds: Bounds) -> tuple[_TooLong, bytes]:

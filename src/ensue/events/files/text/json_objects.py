@@ -7,7 +7,7 @@ decoder is that of single records (`cloudevents.read_json`), so that both take t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
@@ -26,6 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 Members = dict[str, Any]
 
+_EXTENSIONS = {str, int, bool, type(None)}
 _BRACE, _BRACKET, _COLON = ord("{"), ord("["), ord(":")
 
 
@@ -98,8 +99,18 @@ class ParsedObjects:
         self._with_objects: dict[str, bool] = {}
 
     def is_refused(self) -> Mask:
-        """The lines that are no objects."""
+        """The lines that are no objects, or have members that no event has."""
+        if not self._is_plain:
+            for name in self._other_names:
+                values = [members.get(name) for members in self._members]
+                if not set(map(type, values)) <= _EXTENSIONS:
+                    self._refused |= np.array([type(each) not in _EXTENSIONS for each in values])
         return self._refused
+
+    @cached_property
+    def _other_names(self) -> set[str]:
+        own = {way[0] for each in self._wanted.all for way in each.ways} | {DATA_COLUMN}
+        return set[str]().union(*self._members) - own
 
     def found(self, wanted: Wanted) -> PythonFound:
         ways, inner = wanted.ways, wanted.in_data
@@ -136,13 +147,12 @@ class ParsedObjects:
 
     def has_others(self) -> tuple[bool, bool, bool]:
         """Whether lines have members, and data, that are not wanted, or clashing names."""
-        own = {way[0] for each in self._wanted.all for way in each.ways} | {DATA_COLUMN}
         inner = {way[1] for each in self._wanted.all for way in each.ways if len(way) == 2}
-        names = set().union(*self._members) if self._members else set[str]()
         held = [members.get(DATA_COLUMN) for members in self._members]
         data = set[str]().union(*(each for each in held if type(each) is dict))
         declared = {each.name for each in self._wanted.declared.all}
-        return bool(names - own), bool(data - inner), bool(names & declared - own)
+        others = self._other_names
+        return bool(others), bool(data - inner), bool(others & declared)
 
 
 def _given(members: Members, ways: Sequence[Way]) -> Any:
