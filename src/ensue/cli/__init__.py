@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any, cast
 
 import typer
@@ -119,7 +120,8 @@ def _closed_pipe_exit() -> typer.Exit:
 
     Python would raise the error again when it flushes at exit, so the rest goes to the null device.
     """
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(AttributeError, OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return typer.Exit(0)
 
 

@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from ensue.cli.terminal import standard_output
 from ensue.errors import UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
@@ -74,6 +75,7 @@ class OutputWriter:
         self._waiting: list[Event] = []
         self._tables: Any = None
         self._held: BinaryIO | None = None
+        self._stdout = standard_output()
         if self._file is None:
             _refuse_closed_output()
 
@@ -171,9 +173,9 @@ class OutputWriter:
         elif self._held is not None:
             self._held.seek(0)
             while block := self._held.read(1 << 20):
-                sys.stdout.buffer.write(block)
+                self._stdout.write(block)
         if self._file is None:
-            sys.stdout.buffer.flush()
+            self._stdout.flush()
         else:
             self._file.keep()
 
@@ -183,7 +185,7 @@ class OutputWriter:
     def _lines(self) -> BinaryIO:
         if self._file is not None:
             return self._file.file
-        return self._held or sys.stdout.buffer
+        return self._held or self._stdout
 
     def _write_waiting(self) -> None:
         if self._waiting:

@@ -12,7 +12,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ import typer
 
 from ensue.cli import hints
 from ensue.cli.side_outputs import MOST_NAMED, RefusedRecords
-from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say
+from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say, standard_output
 from ensue.engine.run import Run
 from ensue.engine.timing.jumps import AUTO, UNBOUNDED
 from ensue.errors import UsageError
@@ -275,7 +274,7 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
             _write_table(asked, asked.out, outputs)
         else:
             sink: BinaryIO = (
-                files.enter_context(WholeFile(asked.out)).file if asked.out else sys.stdout.buffer
+                files.enter_context(WholeFile(asked.out)).file if asked.out else standard_output()
             )
             for block in outputs.lines():
                 sink.write(block)

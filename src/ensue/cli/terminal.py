@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import shutil
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, TextIO
+from io import BufferedWriter, RawIOBase
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 from ensue.lang.diagnostics import Diagnostic
 
@@ -56,6 +58,32 @@ def console(stderr: bool, /) -> Console:
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def standard_output() -> BinaryIO:
+    """The standard output for bytes. In a notebook, or where it is replaced, it may take text."""
+    buffer: BinaryIO | None = getattr(sys.stdout, "buffer", None)
+    return BufferedWriter(_TextSink(sys.stdout)) if buffer is None else buffer
+
+
+class _TextSink(RawIOBase):
+    """Bytes of UTF-8 for a stream that takes only text."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+        self._decoder = getincrementaldecoder("utf-8")()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._stream.write(self._decoder.decode(bytes(data)))
+        return len(data)
+
+    def flush(self) -> None:
+        if not self.closed:
+            self._stream.flush()
 
 
 def say(message: str, style: str = "") -> None:

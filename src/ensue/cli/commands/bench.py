@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,7 +76,9 @@ def bench(
         # Fails now rather than after minutes of measuring.
         json.open("a", encoding="utf-8").close()
     # SIGTERM, like Ctrl-C, shows and saves the figures that were measured by then.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with suppress(ValueError):
+        # Only the main thread can set handlers.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     def told(finding: Finding, so_far: Report) -> None:
         _tell(finding)

@@ -7,7 +7,6 @@ and replaying. This module names and counts refused records, and runs a replay o
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,7 +24,7 @@ from ensue.cli.libraries import (
 )
 from ensue.cli.side_outputs import RefusedRecords, file_of_history, refuse_shared_files
 from ensue.cli.spark_run import SPARK, missing_for_spark
-from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.cli.terminal import EXIT_FINDINGS, counted, say, standard_output
 from ensue.engine.choosing import ENGINES
 from ensue.engine.inputs import EventLike
 from ensue.errors import EventError, UsageError
@@ -284,7 +283,7 @@ def _only(outputs: Iterable[Event], correlation: str | None) -> Iterator[Event]:
 def _write(events: Iterable[Event], out: Path | None) -> int:
     written = 0
     with ExitStack() as files:
-        sink: BinaryIO = files.enter_context(WholeFile(out)).file if out else sys.stdout.buffer
+        sink: BinaryIO = files.enter_context(WholeFile(out)).file if out else standard_output()
         for event in events:
             sink.write(encode(event) + b"\n")
             written += 1

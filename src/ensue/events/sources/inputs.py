@@ -145,7 +145,10 @@ def standard_input() -> BinaryIO:
     # Its replacement (`ensue.__main__`) would count as an input without events.
     if sys.__stdin__ is None and sys.stdin.name == os.devnull:
         raise UsageError("the standard input is closed: pipe something into it, or give a file")
-    return sys.stdin.buffer
+    buffer: BinaryIO | None = getattr(sys.stdin, "buffer", None)
+    if buffer is None:
+        raise UsageError("there is no standard input to read from here: give a file")
+    return buffer
 
 
 def _input(path: str, given: Given) -> InputFile:
