@@ -12,29 +12,12 @@ import re
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ensue.lang.expressions.builtins.plain_patterns import tokens_of
+
 MOST_UNBOUNDED = 3
 """How many `*`, `+` and `{n,}` a pattern may have."""
 
 _BLANKS = r"\t\n\f\r "
-_TOKEN = re.compile(
-    r"""
-      \\(?P<digit>[dwDW])
-    | \\(?P<blank>[sS])
-    | (?P<escape>\\[-.()\[\]{}+*?^$|\\/:;,=_"'<>@\#%&~!\ tnr])
-    | \[(?P<negated>\^?)(?P<inside>
-          (?:\\[dwstnr.\-\\/\]\[^$]|[A-Za-z0-9_.:;,=@\#%~!"'/<>+*?(){}$\ -])+
-      )\]
-    | (?P<open>\(\?:|\(\?P?<\w+>|\((?!\?))
-    | (?P<close>\))
-    | (?P<bar>\|)
-    | (?P<any>\.)
-    | (?P<begin>\^)
-    | (?P<end>\$)
-    | (?P<repeat>[*+?]|\{\d+(?:,\d*)?\})(?P<lazy>\??)
-    | (?P<literal>[^\\\[\](){}|.^$*+?\ud800-\udfff])
-    """,
-    re.VERBOSE,
-)
 _INSIDE = re.compile(r"\\.|.", re.DOTALL)
 
 
@@ -58,17 +41,17 @@ class _Bracket:
 @lru_cache(maxsize=1024)
 def java_pattern(pattern: str) -> JavaPattern | None:
     """The pattern in Java; None if it may mean something else there."""
+    tokens = tokens_of(pattern)
+    if tokens is None:
+        return None
     written: list[str] = []
     brackets = [_Bracket(None)]
     uncertain: set[int] = set()
-    groups = unbounded = place = 0
+    groups = unbounded = 0
     closed: _Bracket | None = None
     repeatable = False
-    while place < len(pattern):
-        token = _TOKEN.match(pattern, place)
-        if token is None:
-            return None
-        place, kind = token.end(), token.lastgroup
+    for token in tokens:
+        kind = token.lastgroup
         if token["repeat"]:
             sign = token["repeat"]
             if closed is not None:

@@ -27,12 +27,12 @@ from typing import Any
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import MISSING, EventScope
+from ensue.lang.expressions.evaluation import MISSING, Scope
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, Key
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.deadline import UndecidableError, poll
 from ensue.machine.analyses.events.mentions import CLOCK_AND_IDENTITY
-from ensue.machine.analyses.events.sampling import SampleEvents
+from ensue.machine.analyses.events.sampling import Sample, SampleEvents
 
 FREE_PREDICATES = 8
 """The most predicates whose truth is guessed, in all combinations."""
@@ -131,8 +131,8 @@ class _Alphabets:
         self._ports_by_type: dict[str, list[list[EventPort]]] = {}
 
     def all(self) -> list[Alphabet]:
-        known: dict[object, dict[tuple[object, ...], Symbol]] = {}
-        possible: dict[object, dict[tuple[object, ...], Symbol]] = {}
+        known: _Symbols = {}
+        possible: _Symbols = {}
         concrete = list(
             dict.fromkeys(
                 name for port in chain(*self._ports) for name in self._types.subtypes(port.type)
@@ -144,19 +144,24 @@ class _Alphabets:
         for point in points:
             for places in self._samples.combinations(point):
                 poll()
-                event, holding = self._samples.event_at(point, places)
-                truth = _Truth(self._numbers, holding)
-                for key, event_ports in self._under_keys(event, truth):
-                    symbol = self._symbol(event_ports, truth, event)
-                    _keep(known, key, symbol)
-                    _keep(possible, key, symbol)
-                for guess in _guesses(free):
-                    guessed = _Truth(
-                        self._numbers, [guess.get(n, each) for n, each in enumerate(holding)]
-                    )
-                    for key, event_ports in self._under_keys(event, guessed):
-                        _keep(possible, key, self._symbol(event_ports, guessed, None))
+                for sample in self._samples.samples_at(point, places):
+                    self._take(sample, known, possible, free)
         return self._distinct(known, possible)
+
+    def _take(self, sample: Sample, known: _Symbols, possible: _Symbols, free: list[int]) -> None:
+        """Keep the symbols of a sample; they exist if it is real."""
+        truth = _Truth(self._numbers, sample.holding)
+        for key, event_ports in self._under_keys(sample, truth):
+            symbol = self._symbol(event_ports, truth, sample.event if sample.is_real else None)
+            if sample.is_real:
+                _keep(known, key, symbol)
+            _keep(possible, key, symbol)
+        for guess in _guesses(free):
+            guessed = _Truth(
+                self._numbers, [guess.get(n, each) for n, each in enumerate(sample.holding)]
+            )
+            for key, event_ports in self._under_keys(sample, guessed):
+                _keep(possible, key, self._symbol(event_ports, guessed, None))
 
     def _check_keys_that_differ(self) -> None:
         """Raises `UndecidableError` unless one value and null are enough for key attributes."""
@@ -174,11 +179,7 @@ class _Alphabets:
                 "one of them is by several keys, and one by a key that differs from port to port"
             )
 
-    def _distinct(
-        self,
-        known: dict[object, dict[tuple[object, ...], Symbol]],
-        possible: dict[object, dict[tuple[object, ...], Symbol]],
-    ) -> list[Alphabet]:
+    def _distinct(self, known: _Symbols, possible: _Symbols) -> list[Alphabet]:
         """An alphabet for each key, without keys whose symbols another key has as well."""
         gaps = tuple(dict.fromkeys(self._samples.loose.values()))
         keys = sorted(possible, key=lambda key: (-len(possible[key]), repr(key)))
@@ -191,9 +192,24 @@ class _Alphabets:
             ):
                 kept.append(key)
         return [
-            Alphabet(tuple(known.get(key, {}).values()), tuple(possible[key].values()), gaps)
+            Alphabet(
+                tuple(known.get(key, {}).values()),
+                tuple(possible[key].values()),
+                gaps or self._unrealised(known.get(key, {}), possible[key]),
+            )
             for key in kept
         ] or [Alphabet((), (), gaps)]
+
+    def _unrealised(
+        self,
+        known: Mapping[tuple[object, ...], Symbol],
+        possible: Mapping[tuple[object, ...], Symbol],
+    ) -> tuple[str, ...]:
+        """Why no event is known for some of the symbols; empty if there is one for each."""
+        if known.keys() >= possible.keys():
+            return ()
+        names = ", ".join(f"`{name}`" for name in self._samples.derived)
+        return (f"{names} {'is' if names.count(',') == 0 else 'are'} worked out from other data",)
 
     def _free_predicates(self) -> list[int]:
         """The numbers of predicates that samples do not decide."""
@@ -227,17 +243,17 @@ class _Alphabets:
         return self._ports_by_type[type_name]
 
     def _under_keys(
-        self, event: Event, truth: Mapping[Expression, bool]
+        self, sample: Sample, truth: Mapping[Expression, bool]
     ) -> Iterator[tuple[object, list[frozenset[str]]]]:
         """Each key under which an event is read, with the ports that it matches there."""
-        matched = self._matched(event, truth)
+        matched = self._matched(sample.event, truth)
         if not any(matched):
             return
         if not self._keyed:
             yield None, [frozenset(port.name for port in ports) for ports in matched]
             return
         keys = [
-            {port.name: _key(port, event, own) for port in ports}
+            {port.name: _key(port, sample.scope, own) for port in ports}
             for ports, own in zip(matched, self._keys, strict=True)
         ]
         if not self._same_keys:
@@ -259,8 +275,7 @@ class _Alphabets:
         return Symbol(tuple(ports), atoms, event)
 
 
-def _key(port: EventPort, event: Event, keys: Iterable[Key]) -> tuple[Any, ...] | None:
-    scope = EventScope(event)
+def _key(port: EventPort, scope: Scope, keys: Iterable[Key]) -> tuple[Any, ...] | None:
     values = []
     for key in keys:
         name = key.name if isinstance(key, CommonKey) else dict(key.parts).get(port.name, "")
@@ -271,9 +286,11 @@ def _key(port: EventPort, event: Event, keys: Iterable[Key]) -> tuple[Any, ...] 
     return tuple(values)
 
 
-def _keep(
-    sets: dict[object, dict[tuple[object, ...], Symbol]], key: object, symbol: Symbol
-) -> None:
+_Symbols = dict[object, dict[tuple[object, ...], Symbol]]
+"""The symbols under each key, by what they match and satisfy."""
+
+
+def _keep(sets: _Symbols, key: object, symbol: Symbol) -> None:
     sets.setdefault(key, {}).setdefault((symbol.ports, symbol.atoms), symbol)
 
 

@@ -8,7 +8,7 @@ not decide, with the reason in words. The ports that an event matches are found 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, product
 from math import prod
@@ -19,8 +19,10 @@ from ensue.events.event import Event
 from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.evaluation import EventScope, Outcome, evaluate, holds
+from ensue.lang.expressions.derived_names import derived_name
+from ensue.lang.expressions.evaluation import EventScope, Outcome, Scope, evaluate, holds
 from ensue.lang.expressions.names import Parts, names_in
+from ensue.lang.expressions.scopes import MISSING
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.machine.analyses.deadline import UndecidableError
 from ensue.machine.analyses.events.classes import Classes, facts_about
@@ -30,6 +32,7 @@ from ensue.machine.analyses.events.mentions import (
     is_plain,
     mentions_in,
 )
+from ensue.machine.analyses.events.realising import Realising
 from ensue.machine.analyses.events.values import ordinary_value, values_of
 
 ALPHABET_EVENTS = 20_000
@@ -62,6 +65,33 @@ class Points:
         return prod(len(each) for each in self.choices)
 
 
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """An event, what names stand for in it, and which predicates hold for it.
+
+    What is worked out from its data may have been given a value instead: then it is not `real`.
+    """
+
+    event: Event
+    scope: Scope
+    holding: list[bool]
+    is_real: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GivenScope:
+    """The names of an event, some of which are given values."""
+
+    event: Event
+    given: Mapping[Parts, Any]
+
+    def lookup(self, parts: Parts) -> Any:
+        if parts in self.given:
+            value = self.given[parts]
+            return MISSING if value is None else value
+        return EventScope(self.event).lookup(parts)
+
+
 class SampleEvents:
     """Sample events for predicates, over ports with these sources.
 
@@ -84,6 +114,9 @@ class SampleEvents:
         self._mentions = mentions_in(predicates)
         self._mentions.setdefault(SOURCE, Mentions()).constants += sources
         self._declared = {own.name: own.type for each in types for own in each.attributes}
+        keys = ((name,) for name in chain(*key_names))
+        asked = dict.fromkeys((*chain(*self._names), *keys))
+        self.derived = [str(parts[0]) for parts in asked if derived_name(parts) is not None]
         self.loose: dict[Expression, str] = {}
         for predicate in predicates:
             if not is_plain(predicate):
@@ -143,7 +176,7 @@ class SampleEvents:
         values = [each for each in point.choices[-1] if each is not None]
 
         def outcome(fact: Expression, value: Any) -> Outcome:
-            return evaluate(fact, EventScope(self._event(point.type_name, {parts: value})))
+            return evaluate(fact, self._assigned(point.type_name, {parts: value}))
 
         classes = Classes(values, outcome)
         if self._alike(parts) == 1:
@@ -158,19 +191,41 @@ class SampleEvents:
                     truths.append(missing.value is True and not missing.errors)
                     point.told[number] = (len(point.names) - 1, truths)
 
-    def event_at(self, point: Points, places: Sequence[int]) -> tuple[Event, list[bool]]:
-        """An event of these values, and which predicates hold for it."""
-        values = [each[at] for each, at in zip(point.choices, places, strict=True)]
-        event = self._event(point.type_name, dict(zip(point.names, values, strict=True)))
+    def samples_at(self, point: Points, places: Sequence[int]) -> Iterator[Sample]:
+        """An event of these values, and events from which derived attributes get them.
+
+        The first is real if nothing is worked out; all others are.
+        """
+        chosen = [each[at] for each, at in zip(point.choices, places, strict=True)]
+        values = dict(zip(point.names, chosen, strict=True))
+        scope = self._assigned(point.type_name, values)
         holding = []
         for number, predicate in enumerate(self._predicates):
             told = point.told.get(number)
             if told is None:
-                holding.append(holds(predicate, event))
+                holding.append(holds(predicate, scope))
             else:
                 name, truths = told
                 holding.append(truths[places[name]])
-        return event, holding
+        yield Sample(scope.event, scope, holding, is_real=not scope.given)
+        if not scope.given:
+            return
+        plain = {parts: value for parts, value in values.items() if parts not in scope.given}
+        realising = Realising(point.type_name, self._types.attributes(point.type_name))
+        for data in realising.data_for(scope.given, plain):
+            event = self._event(point.type_name, data)
+            found = [holds(each, event) for each in self._predicates]
+            yield Sample(event, EventScope(event), found, is_real=True)
+
+    def _assigned(self, type_name: str, values: dict[Parts, Any]) -> GivenScope:
+        """An event of these values; derived names are given theirs."""
+        given = {parts: v for parts, v in values.items() if self._is_derived(type_name, parts)}
+        plain = {parts: value for parts, value in values.items() if parts not in given}
+        return GivenScope(self._event(type_name, plain), given)
+
+    def _is_derived(self, type_name: str, parts: Parts) -> bool:
+        derived = derived_name(parts)
+        return derived is not None and type_name in derived.values
 
     def _values(self, type_name: str, parts: Parts, mentions: Mentions) -> tuple[list[Any], bool]:
         if parts == SOURCE:
@@ -182,6 +237,8 @@ class SampleEvents:
         # Events may have attributes that their type does not declare.
         name = ".".join(parts)
         type_ = declared.get(name, self._declared.get(name))
+        if (derived := derived_name(parts)) is not None and type_name in derived.values:
+            type_ = derived.values[type_name].type
         if not self._same_keys and len(parts) == 1 and parts[0] in chain(*self._key_names):
             return [ordinary_value(type_) if type_ else "x", None], True
         values, exact = values_of(type_, mentions, self._alike(parts))
@@ -202,7 +259,8 @@ class SampleEvents:
             mentioned = [self._mentions[name,] for name in own if (name,) in self._mentions]
             together = [constant for each in mentioned for constant in each.constants]
             for name in own:
-                if len(set(own)) > 1 or (name,) in self._mentions or not self._same_keys:
+                is_plain_key = len(set(own)) == 1 and self._same_keys
+                if not is_plain_key or (name,) in self._mentions or name in self.derived:
                     asked[name,] = _joined(asked.get((name,)), together)
         return asked
 
@@ -216,7 +274,11 @@ class SampleEvents:
         data: dict[str, Any] = dict(
             nested({name: ordinary_value(each) for name, each in declared.items()})
         )
-        keys = {name.lower() for name in chain(*self._key_names) if name not in declared}
+        keys = {
+            name.lower()
+            for name in chain(*self._key_names)
+            if name not in declared and not self._is_derived(type_name, (name,))
+        }
         extensions: dict[str, Any] = dict.fromkeys(keys - {"source", "type"}, "x")
         source = OTHER_SOURCE
         for parts, value in values.items():
