@@ -322,3 +322,8 @@ def test_intervals_are_opened_and_closed_across_brokers() -> None:
     right.publish(_event(5, n=1))
 
     assert got == ["3"]
+
+
+def test_a_broker_without_a_history_says_how_it_gets_one() -> None:
+    with pytest.raises(UsageError, match=r"this broker has none: .*Broker\(\.\.\., history"):
+        Broker("a").subscribe("x", "start AFTER(1 s) (n = 1)", print)

@@ -84,3 +84,9 @@ def test_what_was_rejected_and_why_survives_pickling() -> None:
 def test_importing_the_room_does_not_load_pyarrow() -> None:
     code = "import sys, ensue.events.records.reading; sys.exit('pyarrow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_mapping_of_extensions_is_answered_with_their_names() -> None:
+    """It would become an extension that is called `extensions`."""
+    with pytest.raises(ValueError, match=r"Event\.of\('A', \.\.\., tenant='x', level=3\)"):
+        Event.of("A", time=0, extensions={"tenant": "x", "level": 3})  # type: ignore[arg-type]

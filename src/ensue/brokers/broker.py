@@ -30,6 +30,11 @@ from ensue.subscriptions import Filter, Index, Ontology
 Deliver = Callable[[Event], None]
 
 
+class _BrokerIndex(Index):
+    called = "broker"
+    made_by = "Broker(..., {}=...)"
+
+
 class Broker:
     """`subscribe`, `advertise` and `publish` are for clients, `link` connects two brokers.
 
@@ -52,7 +57,7 @@ class Broker:
         self.advertised = advertised
         self.turns = BrokerTurns()
         self._history = history
-        self._index = Index(history=history, ontology=ontology)
+        self._index = _BrokerIndex(history=history, ontology=ontology)
         self._ontology = ontology
         self._links: dict[str, BrokerLink] = {}
         self._deliver: dict[str, tuple[Filter, Deliver]] = {}

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ensue.cli.terminal import counted, say, show, width
+from ensue.engine.changing import without
 from ensue.errors import UsageError
 from ensue.events.cloudevents import write_json
 from ensue.events.event import Event
 from ensue.events.records.reading import read_events
 from ensue.events.sources import open_inputs
+from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.relating import has_timeout
 from ensue.lang.printer import print_filter
 from ensue.lang.syntax import FilterCorrelation
@@ -36,10 +38,14 @@ def explain_placement(
     """Show the placement of a library, or of one of its correlations, over the sites of a file."""
     from ensue.federation.placement import Sites, place
 
-    placement = place(library.checked, Sites.read(sites, library.checked))
+    known = Sites.read(sites, library.checked)
+    placement = place(library.checked, known)
     rules = [rule for rule in placement.rules.values() if name in (None, rule.correlation.name)]
     rules.sort(key=lambda rule: (rule.number, rule.name))
-    crossed, outputs = _simulated(placement, events) if events else (None, 0)
+    crossed, outputs = None, 0
+    if events:
+        counted_rules = placement if name is None else place(_alone(library.checked, name), known)
+        crossed, outputs = _simulated(counted_rules, events)
     if is_json:
         described: dict[str, Any] = {"rules": [_described(rule) for rule in rules]}
         if crossed is not None:
@@ -54,6 +60,17 @@ def explain_placement(
         _print(_links_table(crossed))
         for line in _saved(crossed, outputs):
             show(line)
+
+
+def _alone(library: CheckedLibrary, name: str) -> CheckedLibrary:
+    """The library with one rule, and those that it reads."""
+    needed, waiting = set[str](), [name]
+    while waiting:
+        current = waiting.pop()
+        needed.add(current)
+        feeding = (feeder for feeder, readers in library.feeds.items() if current in readers)
+        waiting += [each for each in feeding if each not in needed]
+    return without(library, [e.name for e in library.correlations if e.name not in needed])
 
 
 # --- the rules of each site ---------------------------------------------------------------------

@@ -118,6 +118,8 @@ def _misfit(value: Any, type_: ValueType) -> ValueError:
     is_number = type_.kind in ("integer", "real")
     has_comma = is_number and isinstance(value, str) and _has_comma(value)
     hint = ", with a point in place of the comma" if has_comma else ""
+    if type_.kind == "integer" and isinstance(value, str) and _is_fraction(value):
+        hint = ": declare the attribute as a `double` where it has fractions"
     return ValueError(f"{_shown(value)} was given, {describe(type_)} is needed{hint}")
 
 
@@ -215,6 +217,7 @@ def _shown(value: Any) -> str:
 
 
 _has_comma = re.compile(r"\s*[+-]?[0-9.]*,[0-9]+\s*").fullmatch
+_is_fraction = re.compile(r"\s*[+-]?[0-9]*\.[0-9]+\s*").fullmatch
 _FLOAT32 = struct.Struct("<f")
 
 _CHECKS: Mapping[str, Callable[[Any, ValueType], Any]] = {

@@ -71,6 +71,11 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         `time` is RFC 3339 text, an aware datetime, or microseconds since 1970. Without an `id`
         the event gets a fresh one. An extension of `None` is left out.
         """
+        if isinstance(more := extensions.get("extensions"), Mapping):
+            written = ", ".join(f"{name}={value!r}" for name, value in more.items())
+            raise ValueError(
+                f"extensions are given by their names: `Event.of({type!r}, ..., {written})`"
+            )
         if taken := sorted(RESERVED & extensions.keys()):
             raise ValueError(f"`{taken[0]}` is no extension: a CloudEvent has its own place for it")
         given = {name: value for name, value in extensions.items() if value is not None}

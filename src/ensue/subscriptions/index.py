@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,11 @@ from ensue.subscriptions.filter import Filter, as_filter
 
 class Index:
     """`history` and `ontology` answer the filters that ask them."""
+
+    called: ClassVar = "index"
+    made_by: ClassVar = "Index({}=...)"
+    """How it is made with a history or an ontology, for advice; one inside of something else is
+    made by that."""
 
     def __init__(
         self, *, history: TemporalStore | None = None, ontology: Ontology | None = None
@@ -138,8 +143,8 @@ class Index:
         for term in terms_in(filter_.expression):
             if isinstance(term, TemporalTerm) and not self._asks_history:
                 raise UsageError(
-                    f"`{filter_}` asks a history, and this index has none: "
-                    "make it with `Index(history=...)`"
+                    f"`{filter_}` asks a history, and this {self.called} has none: "
+                    f"make it with `{self.made_by.format('history')}`"
                 )
             if isinstance(term, ConceptTerm) or concepts_in(term):
                 asks = True
@@ -150,8 +155,8 @@ class Index:
         ontology = self._ontology
         if ontology is None:
             raise UsageError(
-                f"`{filter_}` asks an ontology, and this index has none: "
-                "make it with `Index(ontology=...)`"
+                f"`{filter_}` asks an ontology, and this {self.called} has none: "
+                f"make it with `{self.made_by.format('ontology')}`"
             )
         for text in concepts_in(term):
             if ontology.code(text) is None:

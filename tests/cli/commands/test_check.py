@@ -184,3 +184,22 @@ def test_a_hint_is_given_once_a_line(ensue: Ensue, tmp_path: Path) -> None:
 
     assert answer.out.count("there is no event type `B`") == 3
     assert answer.out.count("= known: `A`") == 2
+
+
+def test_what_fires_at_every_event_it_reads_is_named(ensue: Ensue, tmp_path: Path) -> None:
+    """What asks for more than an event of a port; sending events on is said by a port."""
+    path = tmp_path / "trivial.cor"
+    path.write_text(
+        "eventtype O {}; eventtype P {}; eventtype A { attribute long n; };\n"
+        "O ecl One (A a) { repeat { notify { true } } }\n"
+        "P ecl Two (A a) { repeat { notify { a } } }\n"
+        "O ecl Three (A a where n > 3) { repeat { notify { <n > 2> } } }\n"
+        "O correlation Four (A a, A b) a + (a | b) { case true: push new O {}; }\n"
+        "P correlation Five (A b where n > 3) b { case true: push new P {}; }\n"
+    )
+
+    answer = ensue("check", path)
+    lines = [line for line in answer.out.splitlines() if "[fires-on-everything]" in line]
+
+    assert ["`One`" in lines[0], "`Three`" in lines[1], "`Four`" in lines[2]] == [True] * 3
+    assert len(lines) == 3

@@ -100,3 +100,20 @@ def test_events_alone_are_refused(ensue: Ensue, files: tuple[str, str, str]) -> 
 
     assert shown.code == 2
     assert "is allowed only with `--placement`" in shown.err
+
+
+def test_messages_of_one_rule_are_those_of_the_rule_alone(
+    ensue: Ensue, files: tuple[str, str, str]
+) -> None:
+    """Two `A` go over no link for `Split`; `Whole` needs each of them."""
+    library, sites, events = files
+
+    def messages(*name: str) -> dict[str, int]:
+        shown = ensue(
+            "explain", library, *name, "--placement", sites, "--format", "json", "-e", events
+        )
+        told: dict[str, int] = json.loads(shown.out)["messages"]
+        return told
+
+    assert messages("Split")["events"] < messages()["events"]
+    assert messages("Whole")["events"] <= messages()["events"]

@@ -7,9 +7,10 @@ and checked in `rows` and `tables`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as MappingOf
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Self
 from zoneinfo import ZoneInfo
@@ -182,6 +183,23 @@ class Mapping:
     def is_plain(self) -> bool:
         """Whether JSON objects are read as rows of members, and not as CloudEvents."""
         return bool(self.columns) or self.type is not None
+
+    def without_columns(self, missing: Sequence[str], present: Sequence[str], where: str) -> str:
+        """What is wrong where parts of events have no column; the close match, if there is one."""
+        listed = ", ".join(f"`{name}` in `{self.columns[name].path}`" for name in missing)
+        known = ", ".join(f"`{name}`" for name in present) or "none at all"
+        meant = []
+        for name in missing:
+            origin = self.columns[name]
+            cased = next((e for e in present if e.lower() == origin.path.lower()), None)
+            close = cased or next(iter(get_close_matches(origin.path, present, 1)), None)
+            if close is not None:
+                meant.append(f"`{name}={replace(origin, path=close)}`")
+        advice = f"; did you mean {' and '.join(meant)}?" if meant else ""
+        return (
+            f"{where} has no column for what the mapping looks for: {listed}; its columns are"
+            f" {known}{advice}"
+        )
 
     def unit(self, name: str) -> str | None:
         """The unit of the times of an attribute, if it has one."""

@@ -130,17 +130,12 @@ def row_reader(
     """The reader of the rows of a table. Raises `UsageError` if its columns make no events."""
     if mapping is None or mapping.is_default:
         return RowReader(Layout.of(names, where), types, source, convert)
-    missing = [
-        f"`{name}` in `{origin.path}`"
+    if missing := [
+        name
         for name, origin in mapping.columns.items()
         if origin.path not in names and origin.path.partition(".")[0] not in names
-    ]
-    if missing:
-        present = ", ".join(f"`{name}`" for name in names) or "none at all"
-        raise UsageError(
-            f"{where} has no column for what the mapping looks for: {', '.join(missing)}; its"
-            f" columns are {present}"
-        )
+    ]:
+        raise UsageError(mapping.without_columns(missing, names, where))
     renamed = [*mapping.columns, *(["type"] if mapping.type is not None else [])]
     moved = {origin.path for origin in mapping.columns.values()}
     kept = [name for name in names if name not in moved and name not in renamed]

@@ -75,12 +75,7 @@ def _placed(mapping: Mapping, batch: pa.RecordBatch, where: str) -> dict[str, pa
         )
     found = {name: _find(batch, origin.path) for name, origin in mapping.columns.items()}
     if missing := [name for name, column in found.items() if column is None]:
-        listed = ", ".join(f"`{name}` in `{mapping.columns[name].path}`" for name in missing)
-        present = ", ".join(f"`{name}`" for name in names) or "none at all"
-        raise UsageError(
-            f"{where} has no column for what the mapping looks for: {listed}; its columns are"
-            f" {present}"
-        )
+        raise UsageError(mapping.without_columns(missing, names, where))
     moved = {origin.path for origin in mapping.columns.values()}
     kept = {
         name: column

@@ -37,7 +37,10 @@ OUTPUT_ATTRIBUTES = dict.fromkeys(
 
 # Short names are similar to many others: an extension `tie` is no misspelt `time`.
 _GUESSED = frozenset({*CONTEXT_ATTRIBUTES, *OUTPUT_ATTRIBUTES} - {"id", "time", "type"})
+_GUESSED_ASIDE = frozenset({"time", "type"})
 TAKEN_FOR_AN_EXTENSION = "it is taken for a CloudEvents extension or for data that is not declared"
+NOTHING = frozenset({"nil", "none", "null"})
+"""What other languages call a missing value, in lower case."""
 EXTENSION_NAME = re.compile(r"[a-z0-9]+")
 
 
@@ -120,11 +123,15 @@ def report_unknown(
     if message is None and len(type_names) == 1:
         message = f"event type `{type_names[0]}` has no attribute `{name}`"
     message = message or f"no event that is read here has an attribute `{name}`"
-    if name.lower() in ("null", "none", "nil"):
+    if name.lower() in NOTHING:
         advice, match = "write `IS NULL` or `IS NOT NULL`", None
     if certain or match or not EXTENSION_NAME.fullmatch(name) or name == "null":
         hint = f"did you mean `{match}`?" if match else advice or scope.hint(name, *declared)
         scope.error("unknown-attribute", message, span, hint)
     else:
         hint = advice or TAKEN_FOR_AN_EXTENSION
+        near = scope.close_match(name, _GUESSED_ASIDE)
+        if near is not None and near[0] == name[0]:
+            # An extension `tie` is possible, so that this is no error.
+            hint = f"did you mean `{near}`? otherwise {hint}"
         scope.warning("undeclared-attribute", message, span, hint)

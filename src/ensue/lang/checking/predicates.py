@@ -14,6 +14,7 @@ from typing import Any
 from ensue.events.types import ValueType
 from ensue.lang.checking.names import (
     EXTENSION_NAME,
+    NOTHING,
     TAKEN_FOR_AN_EXTENSION,
     TIMESTAMP,
     agreed,
@@ -282,7 +283,10 @@ def _on_ports(
 
 
 def _report_bare(scope: LibraryScope, ports: Mapping[str, Port], name: str, span: Span) -> None:
-    if name in ports:
+    if name.lower() in NOTHING and name not in ports:
+        message = f"`{name}` is no value: what is null is missing"
+        hint = "a value that cannot be had is null: ask `... IS NULL`, or leave the attribute out"
+    elif name in ports:
         message = f"`{name}` is a port, and a value needs one of its attributes"
         hint = f"write `{name}.` and the name of the attribute"
     else:

@@ -70,7 +70,7 @@ class TransformerFacts:
                 f"`{label.name}` is a port; put a label before its place in the filter, "
                 f"`x:{label.name}`, and write `case x:`"
             )
-        if label.name in _ALWAYS:
+        if label.name.lower() in _ALWAYS:
             hint = "a case that always runs is `case true:`"
         message = f"there is no label `{label.name}`"
         self.scope.error("unknown-label", message, label.span, hint)
@@ -193,7 +193,7 @@ class TransformerFacts:
         self.scope.warning("never-bound", f"{reason}, so {effect}", span, hint)
 
 
-_ALWAYS = frozenset({"else", "default", "otherwise", "always"})
+_ALWAYS = frozenset({"else", "default", "otherwise", "always", "true"})
 
 
 def check_output(

@@ -228,8 +228,14 @@ def _ports(tokens: Sequence[_Token]) -> Iterator[Unit]:
 
 
 def _clauses(tokens: Sequence[_Token]) -> Iterator[Unit]:
-    """The filter, then each clause from its word to the next."""
+    """The filter, then each clause from its word to the next.
+
+    Clauses that stand before the filter are one unit with it: one mistake, and not one for each.
+    """
     first: _Token | None = None
+    if tokens and tokens[0].text in _CLAUSES:
+        yield Unit(tokens[0].start, tokens[-1].end, "a", kind="head")
+        return
     end = 0
     for token, depth in _depths(tokens):
         if first is None:

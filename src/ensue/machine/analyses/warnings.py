@@ -32,6 +32,7 @@ from ensue.lang.syntax import (
     Both,
     Correlation,
     Duration,
+    Ecl,
     EclCorrelation,
     Either,
     Filter,
@@ -39,8 +40,10 @@ from ensue.lang.syntax import (
     Group,
     Labelled,
     PortRef,
+    Push,
     PushNew,
     PushPort,
+    Round,
     Then,
     Timeout,
     Times,
@@ -162,12 +165,13 @@ def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics)
             "no sequence of events leads to an output: look for ports that exclude each other",
         )
         return
-    if found.always_puts_out.holds and _waits(correlation):
+    if found.always_puts_out.holds and _asks_something(correlation):
         diagnostics.warning(
             "fires-on-everything",
             f"`{name}` puts something out at every event that it reads",
             correlation.span,
-            "what it waits for is there with every event: look for parts that imply each other",
+            "what it asks for is there with every event: look for parts that imply each other,"
+            " for `true`, and for conditions that always hold",
         )
     stuck = _surprise(correlation, found)
     if stuck is not None:
@@ -194,12 +198,26 @@ def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics)
             )
 
 
-def _waits(correlation: Correlation) -> bool:
-    """Whether a rule joins several events, and does not just send on single ones."""
+def _asks_something(correlation: Correlation) -> bool:
+    """Whether a rule asks for more than single events of its ports, which it may mean to send on.
+
+    To say `a | b` of the ports `a` and `b`, or `repeat { notify { a } }`, is to say so.
+    """
     if isinstance(correlation, EclCorrelation):
-        kinds = {each.kind for each in expressions_in(correlation.body) if isinstance(each, Group)}
-        return bool(kinds & {"accumulate", "sequential"})
+        return not all(map(_sends_on, expressions_in(correlation.body)))
     return any(_joins(branch) for branch in correlation.branches)
+
+
+def _sends_on(x: Ecl) -> bool:
+    match x:
+        case PortRef() | Push():
+            return True
+        case Round(kind, _, bound):
+            return kind == "repeat" and bound is None
+        case Group(kind):
+            return kind in ("select", "select*", "parallel")
+        case _:
+            return False
 
 
 def _joins(x: Filter) -> bool:

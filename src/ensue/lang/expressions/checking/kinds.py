@@ -183,7 +183,8 @@ class _Check:
                     "needs-history",
                     "this term asks a history, and holds only in a run that has one",
                     term.span,
-                    "start the library with one: `library.start(history=...)`",
+                    "start the library with one: `library.start(history=...)`,"
+                    " or `ensue run --history URL`",
                 )
             case _:
                 self._diagnostics.warning(
@@ -384,6 +385,13 @@ class _Check:
         takes = aggregate.takes
         if declared is not None and takes is not None and declared.kind not in takes:
             advice = f"it takes {_any_of(takes)}"
+            asked = call.arguments[0]
+            if "real" in takes and declared.kind == "string" and isinstance(asked, Name):
+                texts = ".".join(asked.parts[1:])
+                advice += (
+                    f": declare `attribute double {texts};` if events bring numbers, or work one"
+                    f" out, `attribute double number = DOUBLE({texts});`"
+                )
             self._cannot_cast(call.arguments[0], declared.kind, f"`{name}`", advice)
         if aggregate.result is not None:
             return aggregate.result

@@ -162,10 +162,15 @@ def unit(mistake: Mistake) -> str | None:
     return f"give the duration a unit, ms, s, min, h or d: `{found[0].split()[0]} s`"
 
 
+_OUTPUT_WORDS = frozenset({"push", "emit", "select", "case", "return", "output"})
+
+
 def key(mistake: Mistake) -> str | None:
     """A text behind `by` that is no attribute."""
     by = re.search(r"\bby\b[\w\s.,=]*\Z", mistake.before)
     if by is None or re.search(r"\b(?:within|bind|keep|unless|having)\b", by[0]):
+        return None
+    if mistake.found.lower() in _OUTPUT_WORDS:
         return None
     if mistake.found == "{":
         return "a key is named behind `by`: an attribute that all ports have, as `by user`"
@@ -192,7 +197,7 @@ def clause(mistake: Mistake) -> str | None:
     is_clause = {"_WITHIN", "_HAVING"} <= mistake.accepted and not mistake.in_expression
     if not is_clause or not re.match(r"[A-Za-z_]", mistake.found):
         return None
-    if mistake.found.lower() in {"push", "emit", "select", "case", "return", "output"}:
+    if mistake.found.lower() in _OUTPUT_WORDS:
         return "what is put out stands in braces: `{ case true: push new Out { ... }; }`"
     if mistake.in_filter:
         return (

@@ -157,10 +157,7 @@ def _rewrite_all(draft: Draft) -> None:
     )
     rewrite_chain(draft)
     draft.apply(_CLAUSE_WORDS)
-    draft.change(
-        re.sub(r"^(within\s+\S+(?:\s*[a-z]+)?)\s+(?=[A-Za-z_(])(.+)$", r"\2 \1", draft.text),
-        "clauses follow the filter",
-    )
+    draft.change(_filter_first(draft.text), "clauses follow the filter")
     first = _CLAUSE.search(draft.text)
     at = first.start() if first else len(draft.text)
     written, clauses = draft.text[:at].strip(), draft.text[at:].strip()
@@ -170,6 +167,32 @@ def _rewrite_all(draft: Draft) -> None:
     draft.text = _rewrite_clauses(draft, clauses, moved)
     draft.text = f"{written} {draft.text}".strip()
     normal_durations(draft, "within|timeout")
+
+
+_ONE_KEY = r"[A-Za-z_][\w.]*(?:\s*=\s*[A-Za-z_][\w.]*)*"
+_FIRST_CLAUSE = re.compile(
+    rf"""
+      within\s+\d+(?:\.\d+)?\s*[a-z]+
+    | within\s+\S+
+    | by\s+{_ONE_KEY}(?:\s*,\s*{_ONE_KEY})*
+    | bind\s+(?:first|last|latest)
+    | keep\s+(?:none|last|all)
+    | unless\s+[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*
+    """,
+    re.VERBOSE,
+)
+
+
+def _filter_first(text: str) -> str:
+    """`within 10 s by user a ; b` with the filter before its clauses."""
+    clauses = []
+    rest = text
+    while (found := _FIRST_CLAUSE.match(rest)) and re.match(r"\s+[A-Za-z_(]", rest[found.end() :]):
+        clauses.append(found[0])
+        rest = rest[found.end() :].lstrip()
+    if not clauses or _CLAUSE.match(rest):
+        return text
+    return f"{rest} {' '.join(clauses)}"
 
 
 def _rewrite_filter(draft: Draft, clauses: str) -> list[str]:
