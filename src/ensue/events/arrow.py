@@ -17,7 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.errors import EventError, UsageError
-from ensue.events.arrow_types import MEANING, arrow_type, field_of, held_type, value_type, widen
+from ensue.events.arrow_types import (
+    MEANING,
+    arrow_type,
+    field_of,
+    held_type,
+    value_type,
+    whole_numbers,
+    widen,
+)
 from ensue.events.cloudevents import write_json
 from ensue.events.columns import (
     DATA_COLUMN,
@@ -308,7 +316,9 @@ def plain_values(
 ) -> list[Any]:
     """The Python values of a column; instants as datetimes, or as microseconds."""
     try:
-        if column.type != held:
+        if pa.types.is_decimal(held):
+            column = whole_numbers(column)
+        elif column.type != held:
             column = column.cast(options=pc.CastOptions(held, allow_time_truncate=True))
         if pa.types.is_timestamp(held):
             instants = column.cast(pa.int64()).to_pylist()

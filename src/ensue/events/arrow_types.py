@@ -84,12 +84,18 @@ def _native(type_: pa.DataType) -> ValueType | None:
     return ValueType(name) if name else None
 
 
+_DIGITS_OF_64_BITS = 20
+
+
 def held_type(field: pa.Field, where: str) -> pa.DataType:
     """The type to which a column is cast before its values become Python values.
 
     Instants are cast to microseconds in UTC (without a zone they count as UTC), decimals to
-    doubles, and dates and times of day to text. Any other type is refused.
+    doubles, and dates and times of day to text. Any other type is refused. A column of whole
+    decimals stays one: `whole_numbers` makes integers of it.
     """
+    if _is_whole_decimal(field.type):
+        return field.type
     held = _held(field.type)
     if held is None:
         raise UsageError(
@@ -121,6 +127,26 @@ def _held(type_: pa.DataType) -> pa.DataType | None:
         parts = {field.name: _held(field.type) for field in type_}
         return None if None in parts.values() else pa.struct(list(parts.items()))
     return None
+
+
+def _is_whole_decimal(type_: pa.DataType) -> bool:
+    """Whether values of a type are whole numbers, of which 64 bits may hold all."""
+    return bool(
+        pa.types.is_decimal(type_) and type_.scale == 0 and type_.precision <= _DIGITS_OF_64_BITS
+    )
+
+
+def whole_numbers(column: pa.Array) -> pa.Array:
+    """A column of whole decimals as integers, which databases and Spark write as such.
+
+    Where neither kind of integer has all of its values, they are doubles.
+    """
+    for wanted in (pa.int64(), pa.uint64()):
+        try:
+            return column.cast(wanted)
+        except pa.ArrowInvalid:
+            continue
+    return column.cast(pa.float64())
 
 
 def _is_list(type_: pa.DataType) -> bool:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.events.arrow import BatchReader
-from ensue.events.arrow_types import held_type
+from ensue.events.arrow_types import held_type, whole_numbers
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import Layout, extension_column
 from ensue.events.event import Event, Rejected
@@ -308,6 +308,8 @@ def _held_array(column: pa.Array, name: str, where: str) -> pa.Array:
         found = instants_in(column, None, None)
         return pa.array(found.values, pa.int64(), mask=found.missing).cast(TIME)
     plain = _decoded(column)
+    if pa.types.is_decimal(held):
+        return whole_numbers(plain)
     return plain if plain.type == held or is_text(plain.type) else plain.cast(held)
 
 
