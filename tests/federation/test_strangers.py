@@ -21,7 +21,7 @@ from ensue.federation.adapters import inbox
 from ensue.federation.adapters.base import Incoming, header_text, incoming_of
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.configuration.settings import SiteSettings
-from ensue.federation.links import receipts
+from ensue.federation.links.bounds import Bounds
 from ensue.federation.links.receipts import Receipts
 from ensue.federation.messages import bindings
 from ensue.federation.messages.bindings import Message, NameBinding
@@ -180,21 +180,22 @@ def test_an_attachment_of_somebody_else_has_no_headers() -> None:
     assert adapter.attached_headers(None) == {}
 
 
-def test_events_on_their_way_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receipts, "MOST_IN_FLIGHT_BYTES", 1_000)
-
+def test_events_on_their_way_have_a_bound_in_bytes() -> None:
     async def story() -> None:
-        made = Receipts()
-        tickets = [made.ticket(Incoming(None, n, size=400)) for n in range(2)]
+        made = Receipts(Bounds(in_flight_bytes=1_000))
+        tickets = [made.ticket(Incoming(None, n, size=400), n) for n in range(2)]
         assert made.has_room.is_set()
-        tickets.append(made.ticket(Incoming(None, 2, size=400)))
+        tickets.append(made.ticket(Incoming(None, 2, size=400), 2))
         assert not made.has_room.is_set()
         tickets[0].confirm()
         assert made.has_room.is_set()
         made.begin_session()
-        for _ in range(5):
-            made.rest(Incoming(None, 0, size=400), True)
-        assert len(made) == 2
+        made.carry(["other"])
+        for number in range(3):
+            made.rest(Incoming(None, number, size=400), number, False)
+        assert not made.has_room.is_set()
+        made.carried("other", [0])
+        assert made.has_room.is_set()
 
     asyncio.run(story())
 

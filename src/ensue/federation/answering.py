@@ -33,8 +33,6 @@ from ensue.federation.routing.tree import Tree
 from ensue.subscriptions import Filter
 
 _REQUESTS_KNOWN = 10_000
-_SEEN_KEPT = 10_000
-"""More than can have been on the way from all services when a gateway stopped."""
 _MOST_AT_WORK = 1_000
 """Requests that are being applied; further ones are let go, and their clients ask again."""
 _MOST_WAITING = 100_000
@@ -63,12 +61,13 @@ class Answering:
         self._memory = Memory(memory)
         self._announced: dict[tuple[str, Filter], None] = {}
         self._known: dict[str, None] = {}
-        self.tasks: set[asyncio.Task[Any]] = set()
+        self.tasks: dict[asyncio.Task[Any], None] = {}
 
     async def stop(self) -> None:
         await end(self.tasks)
-        seen = {each.name: each.outbox.seen.latest(_SEEN_KEPT) for each in self._links.values()}
-        self._memory.save(self._all_stated(), seen)
+        self._memory.save(self._all_stated())
+        for each in self._links.values():
+            each.outbox.seen.keep()
 
     async def in_force(self) -> None:
         """Wait until what is wanted is told to every service."""
@@ -115,8 +114,8 @@ class Answering:
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         task = asyncio.create_task(work)
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self.tasks[task] = None
+        task.add_done_callback(lambda ended: self.tasks.pop(ended, None))
 
     async def _answer(self, request: control.Request) -> None:
         problem = ""
@@ -180,7 +179,7 @@ class Answering:
             if _is_meant(request, link) and self._tree.is_designated(link.name):
                 if len(link.outbox) >= _MOST_WAITING:
                     raise UsageError(f"service `{link.name}` has {_MOST_WAITING:,} events to take")
-                link.outbox.send(WantedEvent(event, False, identity_of(event), NOWHERE), None)
+                link.outbox.send(WantedEvent(event, False, identity_of(event), NOWHERE), ())
                 published.append(link.name)
         return tuple(published)
 
@@ -206,9 +205,6 @@ class Answering:
                 link.tell(control.write(request))
 
     def _remember(self) -> None:
-        for name, seen in self._memory.seen.items():
-            if name in self._links:
-                self._links[name].outbox.seen.update(seen)
         requests, stated = self._memory.load()
         now = self._neighbours.clock()
         for service, text in requests:

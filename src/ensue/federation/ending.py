@@ -15,14 +15,13 @@ _SECONDS_BETWEEN = 0.5
 
 async def end(tasks: Iterable[asyncio.Task[Any]]) -> None:
     """Cancel tasks and wait for them, whatever they end with."""
-    waiting = set(tasks)
+    waiting = list(tasks)
     while waiting:
         for each in waiting:
             each.cancel()
         await asyncio.wait(waiting, timeout=_SECONDS_BETWEEN)
-        ended = {each for each in waiting if each.done()}
-        for each in ended:
+        for each in waiting:
             # asyncio would log an exception that is never retrieved.
-            if not each.cancelled():
+            if each.done() and not each.cancelled():
                 each.exception()
-        waiting -= ended
+        waiting = [each for each in waiting if not each.done()]

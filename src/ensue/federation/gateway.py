@@ -8,6 +8,7 @@ Here they are put together, started and stopped, and asked for their figures.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,19 @@ from ensue.errors import EventError
 from ensue.events.event import Event
 from ensue.federation import metrics
 from ensue.federation.adapters import adapter_class
-from ensue.federation.adapters.base import Adapter, Incoming, Service
+from ensue.federation.adapters.base import Adapter, Service
 from ensue.federation.answering import Answering
 from ensue.federation.configuration import GatewaySettings, read_settings
 from ensue.federation.ending import end
-from ensue.federation.links.link import ServiceLink
+from ensue.federation.links.bounds import USUAL, Bounds
+from ensue.federation.links.link import Received, ServiceLink
 from ensue.federation.neighbours import Neighbours
 from ensue.federation.passing import Passing
 from ensue.federation.placement.adapter import SiteAdapter
 from ensue.federation.placement.attaching import AttachedSite
 from ensue.federation.routing import control
 from ensue.federation.routing.interest import Interest
+from ensue.federation.routing.memory import seen_file
 from ensue.federation.routing.tree import Tree
 from ensue.history import History
 
@@ -44,6 +47,8 @@ class Gateway:
         *,
         memory: Path | None = None,
         make: MakeAdapter | None = None,
+        bounds: Bounds = USUAL,
+        wall: Callable[[], int] = time.time_ns,
     ) -> None:
         self.settings = settings
         self.name = settings.name
@@ -53,19 +58,26 @@ class Gateway:
             files = None if memory is None else memory.with_suffix(".site")
             self._site = AttachedSite(settings.site, self.name, files)
         self._history = None if settings.history is None else History.open(settings.history)
-        self._links = {each.name: ServiceLink(each, make) for each in settings.services}
+        self._links = {
+            each.name: ServiceLink(
+                each, make, bounds, settings.patience, seen_file(memory, each.name)
+            )
+            for each in settings.services
+        }
         if (site := self._site) is not None:
-            self._links[site.service.name] = ServiceLink(site.service, lambda _: SiteAdapter(site))
+            self._links[site.service.name] = ServiceLink(
+                site.service, lambda _: SiteAdapter(site), bounds, settings.patience
+            )
         names = list(self._links)
         links, tree = self._links, Tree(self.name, names, settings.patience)
         interest = Interest(names, self._history, _ontology(settings))
         self._tree, self._interest = tree, interest
         self._passing = Passing(links, tree, interest, settings.mappings, self._history)
-        self._neighbours = Neighbours(settings, links, tree, interest, self._passing)
+        self._neighbours = Neighbours(settings, links, tree, interest, self._passing, wall)
         self._answering = Answering(settings, links, tree, interest, self._neighbours, memory)
         self._neighbours.has_stated = self._answering.save
         self._neighbours.has_come = self._answering.spread_standing
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: list[asyncio.Task[Any]] = []
         self._is_ready = False
 
     @classmethod
@@ -90,7 +102,7 @@ class Gateway:
         for link in self._links.values():
             link.receive()
         for work in (self._neighbours.maintain(), self._neighbours.beat()):
-            self._tasks.add(asyncio.create_task(work))
+            self._tasks.append(asyncio.create_task(work))
         await self._answering.in_force()
         self._is_ready = True
 
@@ -121,8 +133,15 @@ class Gateway:
 
     # --- what links tell ----------------------------------------------------------------------
 
-    def route(self, link: ServiceLink, incoming: Sequence[Incoming]) -> None:
-        self._passing.route(link, incoming)
+    def route(self, link: ServiceLink, received: Sequence[Received]) -> None:
+        self._passing.route(link, received)
+
+    def keep(self) -> None:
+        for each in self._links.values():
+            each.outbox.seen.keep()
+
+    def carried(self, link: ServiceLink, identities: Sequence[int]) -> None:
+        self._neighbours.carried(link, identities)
 
     def connected(self, link: ServiceLink) -> None:
         self._neighbours.connected(link)

@@ -3,22 +3,21 @@
 Gateways at one service hear each other. Each says hello again and again, with its place in the tree
 (`routing.tree`), and states at every service what is wanted on its other sides (`routing.interest`)
 whenever that has changed. In comes what neighbours say; out go statements, and to the links of this
-gateway which of them carry events and what is wanted from their services. A link that is to carry
-events from now on first learns what others have brought to its service (`ServiceLink.catch_up`),
-and what was kept meanwhile is sent in a turn of its own (`routing.turns`). Requests of clients are
-a matter of `answering`.
+gateway which of them carry events and what is wanted from their services. How a link opens, and
+when what was kept for a service goes there, is in `bringing`. Requests of clients are a matter of
+`answering`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import uuid4
 
 from ensue.errors import UsageError
 from ensue.federation.adapters.base import ANYTHING
+from ensue.federation.bringing import Bringing
 from ensue.federation.configuration import GatewaySettings
 from ensue.federation.ending import end
 from ensue.federation.links.link import ServiceLink
@@ -47,11 +46,12 @@ class _Said(NamedTuple):
     follows: Vector | None
     turn: int
     grants: dict[str, int]
+    carries: bool
 
 
 class Neighbours:
     """`has_stated` is called when a neighbour wants something new, `has_come` with the link of a
-    neighbour that was not there before."""
+    neighbour that was not there before. `wall` tells nanoseconds since 1970."""
 
     def __init__(
         self,
@@ -60,7 +60,9 @@ class Neighbours:
         tree: Tree,
         interest: Interest,
         passing: Passing,
+        wall: Callable[[], int],
     ) -> None:
+        self._wall = wall
         self.instance = uuid4().hex[:8]
         self.has_stated: Callable[[], None] = lambda: None
         self.has_come: Callable[[ServiceLink], None] = lambda _: None
@@ -73,19 +75,25 @@ class Neighbours:
         self._said: dict[str, _Said] = {}
         self._marks: dict[str, int] = {}
         """Where the queues ended when the tree last changed."""
-        self._opening: dict[str, asyncio.Task[None]] = {}
-        self._bringing: dict[str, asyncio.Task[None]] = {}
-        self._turns = StatementTurns(self._name, links, time.time_ns() // 1_000_000)
+        self._turns = StatementTurns(self._name, links, wall() // 1_000_000)
+        self._carries: dict[str, dict[str, bool]] = {each: {} for each in links}
+        """Which gateways at each service bring its events on."""
+        self._carried: dict[str, list[int]] = {each: [] for each in links}
+        """Identities of events that neighbours are to be told this gateway is done with."""
         self._told_known: dict[str, float] = {}
         self._owes_known: set[str] = set()
         self._changed = asyncio.Event()
+        self._bringing = Bringing(
+            settings, tree, passing, self._turns, self.clock, self._changed.set
+        )
         self._has_settled = False
         self._began = 0.0
-        self._last_moment = time.monotonic()
+        self._last_moment = 0.0
         self._stalled = 0.0
 
     def begin(self) -> None:
         """Ask all neighbours what they want, and only listen for now."""
+        self._last_moment = asyncio.get_running_loop().time()
         self._began = self.clock()
         for link in self._links.values():
             link.want(self.wanted_from(link), False)
@@ -103,14 +111,14 @@ class Neighbours:
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        return [*self._opening.values(), *self._bringing.values()]
+        return self._bringing.tasks
 
     def clock(self) -> float:
         """Seconds in which the gateway could hear its neighbours.
 
         A process that was stopped, or busy, has not heard them meanwhile, and that tells nothing.
         """
-        now = time.monotonic()
+        now = asyncio.get_running_loop().time()
         missed = now - self._last_moment
         if missed > 3 * self._settings.beat:
             self._stalled += missed
@@ -141,7 +149,7 @@ class Neighbours:
     def hear(
         self,
         link: ServiceLink,
-        said: control.GatewayHello | control.Stated | control.KnownEvents | control.HelloAsked,
+        said: control.Neighbourly,
     ) -> None:
         if said.instance == self.instance:
             return
@@ -153,6 +161,8 @@ class Neighbours:
             case control.KnownEvents():
                 for each in said.identities:
                     link.outbox.note(each)
+            case control.CarriedEvents():
+                link.receipts.carried(said.gateway, said.identities)
             case control.HelloAsked():
                 # Before the hello: a neighbour that has the hello has this too.
                 self._tell_known(link)
@@ -173,10 +183,37 @@ class Neighbours:
             self._owes_known.add(link.name)
             return
         self._owes_known.discard(link.name)
-        known = link.outbox.seen.latest(control.MOST_KNOWN)
+        known = link.outbox.seen.latest(link.bounds.told)
         if known and not link.can_be_asked:
             self._told_known[link.name] = now
-            link.tell(control.write(control.KnownEvents.of(self._name, self.instance, known)))
+            digits = control.digits_of(known)
+            link.tell(control.write(control.KnownEvents(self._name, self.instance, digits)))
+
+    def carried(self, link: ServiceLink, identities: Sequence[int]) -> None:
+        """Events of a service have been acknowledged: neighbours who keep them need not."""
+        if self._tree.has_company(link.name):
+            self._carried[link.name] += identities
+
+    def _tell_carried(self, link: ServiceLink) -> None:
+        carried = self._carried[link.name]
+        while carried:
+            digits = control.digits_of(carried[: control.MOST_KNOWN])
+            del carried[: control.MOST_KNOWN]
+            link.tell(control.write(control.CarriedEvents(self._name, self.instance, digits)))
+
+    async def _forget_seen(self, link: ServiceLink) -> None:
+        """Forget which events a service has that cannot come again: all that was anywhere when the
+        first of them was noted has been acknowledged."""
+        seen = link.outbox.seen
+        if not seen.is_due:
+            return
+        others = [each for each in self._links.values() if each is not link]
+        lags = [await each.lag() for each in others]
+        may_forget = all(
+            each.is_connected.is_set() and (lag or 0) <= each.bounds.in_flight
+            for each, lag in zip(others, lags, strict=True)
+        )
+        seen.forget(may_forget)
 
     def _was_told(self, link: ServiceLink, said: control.Stated) -> None:
         if said.gateway == self._name:
@@ -199,6 +236,7 @@ class Neighbours:
             return
         now = self.clock()
         is_new = self._tree.hear(link.name, said, now)
+        self._carries[link.name][said.gateway] = said.carries
         self._turns.hear(link.name, said.gateway, said.turn, said.grants)
         if not self._interest.hear(link.name, said.gateway, said.digest, now):
             link.tell(control.write(control.HelloAsked(self._name, self.instance)))
@@ -225,10 +263,10 @@ class Neighbours:
         if said is None or said.digest != saying.digest:
             link.tell(control.write(stated))
         root, cost, name = saying.vector
-        beat = self._tree.beat(time.time_ns() // 1_000_000)
+        beat = self._tree.beat(self._wall() // 1_000_000)
         hello = control.GatewayHello(
             *(name, self.instance, root, cost, beat, saying.digest),
-            *(saying.follows, saying.turn, saying.grants),
+            *(saying.follows, saying.turn, saying.grants, saying.carries),
         )
         link.tell(control.write(hello))
 
@@ -236,8 +274,8 @@ class Neighbours:
         tree = self._tree
         follows = tree.follows(link.name, self.clock()) if self._has_drained() else None
         turns = self._turns
-        turn, grants = turns.wanted(link.name), turns.grants(link.name)
-        return _Said(digest, tree.vector, follows, turn, grants)
+        turn, grants = turns.wanted(link.name), turns.grants(link.name, not len(link.outbox))
+        return _Said(digest, tree.vector, follows, turn, grants, link.name in tree.active)
 
     def _settle(self) -> None:
         if self._tree.settle(self.clock()):
@@ -250,12 +288,13 @@ class Neighbours:
         self._interest.activate(self._tree.active)
         for link in self._links.values():
             if link.name in self._tree.active - self._tree.open:
-                self._open(link)
-            elif link.name not in self._tree.active:
-                link.release(time.monotonic() - _PATIENCES_TO_KEEP * self._settings.patience)
-        self._passing.wake()
+                self._bringing.open(link, self._may_open)
+        self._release()
         for link in self._links.values():
-            self._bring_kept(link)
+            here = self._carries[link.name]
+            carriers = [each for each in self._tree.neighbours(link.name, now) if here.get(each)]
+            link.receipts.carry(() if link.name in self._tree.active else carriers)
+        self._bringing.update(self._links)
         self._interest.forget(now - self._settings.memory)
         # A neighbour that wants something may have been away as this gateway was.
         may_forget = now - self._began > self._settings.patience
@@ -264,6 +303,15 @@ class Neighbours:
             digest = self._interest.statement(link.name, self._name, self.instance).digest
             if self._said.get(link.name) != self._saying(link, digest):
                 self._say(link)
+
+    def _release(self) -> None:
+        """Let go of events that other gateways must have brought on by now."""
+        before = asyncio.get_running_loop().time() - _PATIENCES_TO_KEEP * self._settings.patience
+        at_rest = self._links.keys() - self._tree.active
+        for link in self._links.values():
+            if link.name in at_rest:
+                link.receipts.release(before)
+            link.outbox.release(before, self._links if link.name in at_rest else at_rest)
 
     def _has_drained(self) -> bool:
         """Whether all that was on its way when the tree last changed has arrived.
@@ -284,54 +332,6 @@ class Neighbours:
             and not self._tree.waits_for(link.name, self.clock())
         )
 
-    def _open(self, link: ServiceLink) -> None:
-        """Let a link carry events, if the other gateways at its service agree."""
-        if link.name in self._opening or not self._may_open(link):
-            return
-        if self._tree.has_company(link.name):
-            self._opening[link.name] = asyncio.create_task(self._catch_up(link))
-        else:
-            self._carry(link)
-
-    async def _catch_up(self, link: ServiceLink) -> None:
-        try:
-            has_caught_up = await link.catch_up(self._settings.settling)
-        finally:
-            del self._opening[link.name]
-        if has_caught_up and self._may_open(link):
-            self._carry(link)
-        self._changed.set()
-
-    def _carry(self, link: ServiceLink) -> None:
-        self._tree.carry(link.name)
-        self._passing.wake()
-        self._bring_kept(link)
-
-    def _bring_kept(self, link: ServiceLink) -> None:
-        """Send what was kept for a service, where others may have kept it too in a turn."""
-        if link.name in self._bringing or not self._passing.has_kept(link):
-            return
-        if not self._tree.has_company(link.name):
-            self._passing.send_kept(link)
-            return
-        self._turns.want(link.name)
-        neighbours = self._tree.neighbours(link.name, self.clock())
-        if link.is_connected.is_set() and self._turns.may_begin(link.name, neighbours):
-            self._bringing[link.name] = asyncio.create_task(self._bring(link))
-
-    async def _bring(self, link: ServiceLink) -> None:
-        self._turns.begin(link.name)
-        try:
-            if await link.catch_up(self._settings.settling):
-                self._passing.send_kept(link)
-                mark = link.outbox.mark()
-                while link.is_connected.is_set() and not link.outbox.has_passed(mark):
-                    await asyncio.sleep(_SECONDS_OF_A_MOMENT)
-        finally:
-            self._turns.end(link.name)
-            del self._bringing[link.name]
-        self._changed.set()
-
     async def maintain(self) -> None:
         while True:
             await self._changed.wait()
@@ -348,5 +348,7 @@ class Neighbours:
                 if link.is_connected.is_set():
                     if link.name in self._owes_known:
                         self._tell_known(link)
+                    self._tell_carried(link)
                     self._say(link)
+                await self._forget_seen(link)
             self._changed.set()

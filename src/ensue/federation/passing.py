@@ -9,11 +9,12 @@ events rests at that link; what goes to such a link is held there.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ensue.events.event import Event
 from ensue.federation.adapters.base import Incoming
-from ensue.federation.links.link import ServiceLink
+from ensue.federation.links.link import Received, ServiceLink
 from ensue.federation.links.outbox import WantedEvent
 from ensue.federation.links.receipts import Ticket
 from ensue.federation.mapping.compiled import compiled
@@ -36,6 +37,14 @@ NOWHERE = ""
 """The link of events that came over none."""
 
 
+class Passage(NamedTuple):
+    """A message on its way through. `is_old`: others may have brought its event on before."""
+
+    incoming: Incoming
+    ticket: Ticket
+    is_old: bool
+
+
 class Passing:
     def __init__(
         self,
@@ -49,8 +58,8 @@ class Passing:
         self._tree = tree
         self._interest = interest
         self._history = history
-        self._is_waking = False
-        """Whether the events at hand are old: others may have brought them where they go."""
+        self.has_held: Callable[[], None] = lambda: None
+        """Called when an event was held that is to be brought to a service."""
         self._mappings: dict[tuple[str, str], list[Mapped]] = {}
         for each in mappings:
             self._mappings.setdefault((each.at, each.direction), []).append(compiled(each))
@@ -59,25 +68,32 @@ class Passing:
         """Whether events of a service are put into other words as they come."""
         return (link.name, "in") in self._mappings
 
-    def route(self, link: ServiceLink, incoming: Sequence[Incoming]) -> None:
+    def route(self, link: ServiceLink, received: Sequence[Received]) -> None:
         """Queue events at their destinations."""
         if link.name not in self._tree.open:
-            is_carried_elsewhere = link.name not in self._tree.active
-            for each in incoming:
-                if each.event is not None:
-                    link.outbox.note(identity_of(each.event))
-                link.receipts.rest(each, is_carried_elsewhere)
+            for incoming, identity, is_old in received:
+                link.receipts.rest(incoming, identity, is_old)
             return
-        self._pass_on(link, [(each, link.receipts.ticket(each)) for each in incoming])
+        self._pass_on(
+            link,
+            [
+                Passage(
+                    each.incoming, link.receipts.ticket(each.incoming, each.identity), each.is_old
+                )
+                for each in received
+            ],
+        )
 
     def wake(self) -> None:
         """What links have received that carry events by now is kept where it is wanted."""
-        for name in self._tree.open:
-            link = self._links[name]
-            if kept := link.receipts.wake():
-                self._is_waking = True
-                self._pass_on(link, kept)
-                self._is_waking = False
+        for link in self._links.values():
+            if link.name in self._tree.open and (kept := link.receipts.wake()):
+                # The events are old: others may have brought them where they go.
+                self._pass_on(link, [Passage(each.incoming, each.ticket, True) for each in kept])
+
+    def has_old(self, link: ServiceLink) -> bool:
+        """Whether old events wait for a service that this gateway has to bring there."""
+        return link.name in self._tree.open and link.outbox.has_old(self._sources)
 
     def has_kept(self, link: ServiceLink) -> bool:
         """Whether events wait for a service that this gateway has to bring there."""
@@ -91,7 +107,7 @@ class Passing:
     def _sources(self) -> tuple[str, ...]:
         return (*self._tree.open, NOWHERE)
 
-    def _pass_on(self, link: ServiceLink, received: Sequence[tuple[Incoming, Ticket]]) -> None:
+    def _pass_on(self, link: ServiceLink, received: Sequence[Passage]) -> None:
         """Queue events at their destinations, all of which are looked up at once."""
         if self._history is not None:
             # Each is past for the next one.
@@ -99,24 +115,22 @@ class Passing:
                 self._pass_on_batch(link, [each])
         else:
             self._pass_on_batch(link, received)
-        for _, ticket in received:
-            ticket.confirm()
+        for each in received:
+            each.ticket.confirm()
 
-    def _pass_on_batch(
-        self, link: ServiceLink, received: Sequence[tuple[Incoming, Ticket]]
-    ) -> None:
+    def _pass_on_batch(self, link: ServiceLink, received: Sequence[Passage]) -> None:
         events: list[Event] = []
-        known: list[tuple[int, Ticket]] = []
-        for incoming, ticket in received:
-            taken = self._taken(link, incoming)
+        known: list[tuple[int, Passage]] = []
+        for each in received:
+            taken = self._taken(link, each.incoming)
             if taken is not None:
                 events.append(taken[0])
-                known.append((taken[1], ticket))
+                known.append((taken[1], each))
         wanted = self._interest.destinations_of_all(events)
-        for event, (identity, ticket), found in zip(events, known, wanted, strict=True):
+        for event, (identity, passage), found in zip(events, known, wanted, strict=True):
             if self._history is not None:
                 self._history.add(event)
-            if not found or not self._queue(link, event, found, (identity, ticket)):
+            if not found or not self._queue(link, event, found, (identity, passage)):
                 link.counts.filtered += 1
 
     def _taken(self, link: ServiceLink, incoming: Incoming) -> tuple[Event, int] | None:
@@ -128,7 +142,6 @@ class Passing:
                 link.counts.last_error = f"service `{link.name}`: {'; '.join(incoming.problems)}"
             return None
         identity = identity_of(given)
-        link.outbox.note(identity)
         # What is in transit is not in the words of the service that it crosses.
         mapped = given if incoming.in_transit else self._mapped(link, "in", given)
         if mapped is None:
@@ -147,7 +160,7 @@ class Passing:
         source: ServiceLink,
         event: Event,
         found: Mapping[str, bool],
-        known: tuple[int, Ticket],
+        known: tuple[int, Passage],
     ) -> bool:
         """Queue an event at those of its destinations where it has not been; tell if there are."""
         been = path_of(event)
@@ -164,7 +177,7 @@ class Passing:
             self._send(link, WantedEvent(outgoing, in_transit, known[0], source.name), known[1])
         return is_wanted
 
-    def _send(self, link: ServiceLink, wanted: WantedEvent, ticket: Ticket) -> None:
+    def _send(self, link: ServiceLink, wanted: WantedEvent, passage: Passage) -> None:
         """Queue an event at a link, in the words of its service if it is for its clients."""
         if not wanted.in_transit:
             mapped = self._mapped(link, "out", wanted.event)
@@ -172,14 +185,18 @@ class Passing:
                 return
             if mapped is not wanted.event:
                 wanted = wanted._replace(event=mapped, identity=identity_of(mapped))
+        outbox = link.outbox
         if link.name not in self._tree.active:
-            link.outbox.hold(wanted, None)
+            outbox.hold(wanted, (), True)
             return
-        ticket.waiting += 1
-        if link.name in self._tree.open and not self._is_waking:
-            link.outbox.send(wanted, ticket)
+        passage.ticket.waiting += 1
+        is_closed = link.name not in self._tree.open
+        is_old = is_closed or (passage.is_old and self._tree.has_company(link.name))
+        if is_old or outbox.must_wait(self._sources):
+            outbox.hold(wanted, (passage.ticket,), is_old)
+            self.has_held()
         else:
-            link.outbox.hold(wanted, ticket)
+            outbox.send(wanted, (passage.ticket,))
 
     def _mapped(self, link: ServiceLink, direction: str, event: Event) -> Event | None:
         """An event as the mappings of a service make it; None if it cannot be, or is not to be."""

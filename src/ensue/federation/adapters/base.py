@@ -17,7 +17,7 @@ import importlib
 import re
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -46,6 +46,8 @@ class Capabilities:
     """Whether the gateway can look up which events the service has, and so publish none twice."""
     pushes_down: str
     """What of a filter the service applies itself."""
+    sees_ahead: bool = False
+    """Whether the gateway can look at all events that are to come to it, before they come."""
     encodings: tuple[Mode, ...] = ("structured", "binary")
     applies: tuple[str, ...] = ()
     """The hop-by-hop attributes that the service knows."""
@@ -225,6 +227,12 @@ class Adapter(ABC):
     async def recall(self) -> list[Event]:
         """The latest events that the service has, where it can be asked (`recalls`)."""
         return []
+
+    def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        """The events that stand at the service now and have not been handed out yet, in portions:
+        all that others have brought there, as far as this adapter is to receive it (`sees_ahead`).
+        They are handed out none the less."""
+        raise NotImplementedError
 
     async def announce(self, offered: Filter) -> None:
         """Prepare for events of a kind, where the service has a way to."""

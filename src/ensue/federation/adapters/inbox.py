@@ -70,6 +70,10 @@ class Inbox(Generic[T]):
     def _is_full(self) -> bool:
         return len(self._items) >= self._limit or self._bytes > MOST_WAITING_BYTES
 
+    def waiting(self) -> list[T]:
+        """Everything that waits; it goes on waiting."""
+        return list(self._items)
+
     def drain(self) -> list[T]:
         """Everything that waits."""
         taken = list(self._items)

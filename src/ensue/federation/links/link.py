@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from ensue.errors import EnsueError, EventError, LinkError, UsageError
 from ensue.federation.adapters.base import (
@@ -28,9 +28,11 @@ from ensue.federation.adapters.base import (
     broken,
 )
 from ensue.federation.ending import end
+from ensue.federation.links.bounds import USUAL, Bounds
 from ensue.federation.links.counts import ServiceCounts
 from ensue.federation.links.outbox import Queued, ServiceOutbox
-from ensue.federation.links.receipts import MOST_IN_FLIGHT, Receipts
+from ensue.federation.links.receipts import Receipts
+from ensue.federation.links.seen import Seen
 from ensue.federation.messages.attributes import identity_of
 from ensue.subscriptions import Filter
 
@@ -39,22 +41,45 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
 _CONTROL_KEPT = 1000
 
 
+class Received(NamedTuple):
+    """A message with the identity of its event. `is_old`: the event was known to be at the service,
+    so that others may have brought it on already."""
+
+    incoming: Incoming
+    identity: int | None
+    is_old: bool
+
+
 class LinkOwner(Protocol):
     """The gateway, as its links see it."""
 
-    def route(self, link: ServiceLink, incoming: Sequence[Incoming]) -> None: ...
+    def route(self, link: ServiceLink, received: Sequence[Received]) -> None: ...
 
     def heard(self, link: ServiceLink, message: bytes) -> None: ...
 
     def connected(self, link: ServiceLink) -> None: ...
 
+    def keep(self) -> None:
+        """Events are about to be acknowledged: let what is known of them outlive the process."""
+
+    def carried(self, link: ServiceLink, identities: Sequence[int]) -> None:
+        """Events have been acknowledged."""
+
 
 class ServiceLink:
-    def __init__(self, service: Service, make: Callable[[Service], Adapter]) -> None:
+    def __init__(
+        self,
+        service: Service,
+        make: Callable[[Service], Adapter],
+        bounds: Bounds = USUAL,
+        patience: float = 10.0,
+        seen: Path | None = None,
+    ) -> None:
         self.service = service
+        self.bounds = bounds
         self.counts = ServiceCounts()
-        self.receipts = Receipts()
-        self.outbox = ServiceOutbox(self.counts)
+        self.receipts = Receipts(bounds)
+        self.outbox = ServiceOutbox(self.counts, bounds, Seen(bounds.seen, seen))
         self.is_connected = asyncio.Event()
         self.unusable: EnsueError | None = None
         """A mistake in the settings, which trying again does not mend."""
@@ -67,6 +92,8 @@ class ServiceLink:
         self._to_follow = asyncio.Event()
         self._in_force = asyncio.Event()
         self._is_receiving = asyncio.Event()
+        self._is_listening = asyncio.Event()
+        self._patience = patience
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -115,11 +142,6 @@ class ServiceLink:
         self._control.append(message)
         self._to_tell.set()
 
-    def release(self, before: float) -> None:
-        """Let go of events that other gateways must have brought on by now."""
-        self.receipts.release(before)
-        self.outbox.release(before)
-
     @property
     def can_be_asked(self) -> bool:
         """Whether the service itself tells which events it has."""
@@ -131,6 +153,8 @@ class ServiceLink:
         adapter = self._adapter
         if adapter is None:
             return False
+        if adapter.capabilities.sees_ahead and self._is_listening.is_set():
+            return await self._look_ahead(adapter)
         if not adapter.capabilities.recalls:
             await asyncio.sleep(pause)
             return adapter is self._adapter
@@ -139,6 +163,16 @@ class ServiceLink:
         except EnsueError:
             return False
         self.outbox.seen.update(map(identity_of, known))
+        return adapter is self._adapter
+
+    async def _look_ahead(self, adapter: Adapter) -> bool:
+        """Learn which events stand at the service that have not been received yet."""
+        try:
+            async with asyncio.timeout(self._patience):
+                async for events in adapter.ahead():
+                    self.outbox.seen.update(map(identity_of, events))
+        except (EnsueError, TimeoutError):
+            return False
         return adapter is self._adapter
 
     async def announce(self, offered: Filter, is_offered: bool) -> None:
@@ -162,7 +196,7 @@ class ServiceLink:
     async def _run(self, listener: LinkOwner) -> None:
         pause = FIRST_PAUSE
         while True:
-            began = time.monotonic()
+            began = asyncio.get_running_loop().time()
             adapter = self._make(self.service)
             try:
                 await self._serve(adapter, listener)
@@ -183,7 +217,7 @@ class ServiceLink:
                 self._adapter = None
                 with suppress(Exception):
                     await adapter.close()
-            if time.monotonic() - began > LONGEST_PAUSE:
+            if asyncio.get_running_loop().time() - began > LONGEST_PAUSE:
                 pause = FIRST_PAUSE
             # Not all gateways of a service that comes back are to come in the same moment.
             await asyncio.sleep(pause * random.uniform(0.5, 1.0))
@@ -199,12 +233,12 @@ class ServiceLink:
             self.outbox.seen.update(map(identity_of, await adapter.recall()))
         self._begin_session()
         self._adapter = adapter
-        listening = asyncio.Event()
+        self._is_listening.clear()
         work: list[Coroutine[Any, Any, None]] = [
-            self._follow(adapter, listening),
-            self._receive(adapter, listener, listening),
+            self._follow(adapter),
+            self._receive(adapter, listener),
             self._publish(adapter),
-            self._acknowledge(adapter),
+            self._acknowledge(adapter, listener),
             self._speak(adapter),
             self._hear(adapter, listener),
         ]
@@ -225,62 +259,68 @@ class ServiceLink:
         self._to_follow.set()
         self._in_force.clear()
 
-    async def _follow(self, adapter: Adapter, listening: asyncio.Event) -> None:
+    async def _follow(self, adapter: Adapter) -> None:
         while True:
             await self._to_follow.wait()
             self._to_follow.clear()
             wanted, may_forget = self._wanted, self._may_forget
             if wanted:
                 await adapter.listen(wanted)
-                listening.set()
+                self._is_listening.set()
             elif may_forget:
-                listening.clear()
+                self._is_listening.clear()
                 await adapter.unlisten()
             if not self._to_follow.is_set():
                 self._in_force.set()
 
-    async def _receive(
-        self, adapter: Adapter, listener: LinkOwner, listening: asyncio.Event
-    ) -> None:
-        await listening.wait()
-        coming = asyncio.create_task(adapter.receive())
+    async def _receive(self, adapter: Adapter, listener: LinkOwner) -> None:
+        await self._is_listening.wait()
+        coming = asyncio.create_task(self._next(adapter))
         try:
-            held, coming = await self._look_ahead(adapter, coming)
+            held, coming = await self._wait_to_receive(adapter, coming)
             if held:
-                self.counts.received += len(held)
                 listener.route(self, held)
             while True:
                 # What a driver has handed out must not be let go, so the task is never cancelled
                 # while the connection stands.
-                incoming = await coming
-                await self._is_receiving.wait()
-                self.counts.received += len(incoming)
-                listener.route(self, incoming)
-                await listening.wait()
+                listener.route(self, await coming)
+                await self._is_listening.wait()
                 await self.receipts.has_room.wait()
-                coming = asyncio.create_task(adapter.receive())
+                coming = asyncio.create_task(self._next(adapter))
         finally:
             await end([coming])
 
-    async def _look_ahead(
-        self, adapter: Adapter, coming: asyncio.Task[list[Incoming]]
-    ) -> tuple[list[Incoming], asyncio.Task[list[Incoming]]]:
+    async def _next(self, adapter: Adapter) -> list[Received]:
+        """The next events. Which of them the service was known to have is told before anything
+        else can happen, and all are known from here on."""
+        came = await adapter.receive()
+        self.counts.received += len(came)
+        found = []
+        for each in came:
+            if each.event is None:
+                found.append(Received(each, None, False))
+                continue
+            identity = identity_of(each.event)
+            found.append(Received(each, identity, identity in self.outbox.seen))
+            self.outbox.note(identity)
+        return found
+
+    async def _wait_to_receive(
+        self, adapter: Adapter, coming: asyncio.Task[list[Received]]
+    ) -> tuple[list[Received], asyncio.Task[list[Received]]]:
         """Events that came before the gateway knows its neighbours.
 
         They are only noted until then: others may have brought them here while it was away, and it
         may be about to bring them here itself.
         """
-        held: list[Incoming] = []
+        held: list[Received] = []
         allowed = asyncio.create_task(self._is_receiving.wait())
         try:
-            while not allowed.done() and len(held) < MOST_IN_FLIGHT:
+            while not allowed.done() and len(held) < self.bounds.in_flight:
                 await asyncio.wait((coming, allowed), return_when=asyncio.FIRST_COMPLETED)
                 if coming.done():
-                    came = coming.result()
-                    events = (each.event for each in came if each.event is not None)
-                    self.outbox.seen.update(map(identity_of, events))
-                    held += came
-                    coming = asyncio.create_task(adapter.receive())
+                    held += [each._replace(is_old=True) for each in coming.result()]
+                    coming = asyncio.create_task(self._next(adapter))
             await allowed
         finally:
             allowed.cancel()
@@ -311,13 +351,14 @@ class ServiceLink:
         else:
             self.outbox.published(batch)
 
-    async def _acknowledge(self, adapter: Adapter) -> None:
+    async def _acknowledge(self, adapter: Adapter, listener: LinkOwner) -> None:
         receipts = self.receipts
         while True:
             await receipts.to_acknowledge.wait()
             if tokens := receipts.acknowledging():
+                listener.keep()
                 await adapter.acknowledge(tokens)
-                receipts.acknowledged()
+                listener.carried(self, receipts.acknowledged())
 
     async def _speak(self, adapter: Adapter) -> None:
         while True:

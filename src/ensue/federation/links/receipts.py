@@ -2,27 +2,21 @@
 
 Each has a ticket, which counts the destinations that do not have the event yet. Tickets are
 completed in any order and acknowledged in the order in which the events came, since services that
-keep a position know no other. A link that carries no events keeps the latest ones here (`rest`):
-if the gateway that carries them fails, they are still at hand. One that will carry them as soon as
-the gateways agree keeps them all.
+keep a position know no other. A link that carries no events keeps them here (`rest`) until every
+gateway that does has told that it is done with them: if one of those fails, they are still at hand.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ensue.federation.adapters.base import Incoming
-
-MOST_IN_FLIGHT = 4000
-"""Events of one service that wait for their destinations; then no more are received."""
-MOST_IN_FLIGHT_BYTES = 256 * 1024 * 1024
-"""Their bytes, likewise."""
-MOST_RESTING = 3000
-"""Events that a link keeps which carries none."""
+from ensue.federation.links.bounds import USUAL, Bounds
+from ensue.federation.links.seen import Seen
 
 
 @dataclass(eq=False, slots=True)
@@ -32,6 +26,7 @@ class Ticket:
     receipts: Receipts
     session: int
     token: Any
+    identity: int | None = None
     waiting: int = 0
     size: int = 0
 
@@ -41,17 +36,31 @@ class Ticket:
             self.receipts.complete(self)
 
 
+@dataclass(frozen=True, slots=True)
+class RestingEvent:
+    """`is_old`: others may have brought it on before."""
+
+    since: float
+    incoming: Incoming
+    ticket: Ticket
+    is_old: bool
+
+
 class Receipts:
-    def __init__(self) -> None:
+    def __init__(self, bounds: Bounds = USUAL) -> None:
+        self._bounds = bounds
         self.has_room = asyncio.Event()
         self.has_room.set()
         self.to_acknowledge = asyncio.Event()
         self._session = 0
         self._tickets: deque[Ticket] = deque()
         self._bytes = 0
-        self._resting: deque[tuple[float, Incoming, Ticket]] = deque()
-        self._done: list[Any] = []
-        self._acknowledging: list[Any] = []
+        self._resting: dict[int, RestingEvent] = {}
+        self._done: list[Ticket] = []
+        self._acknowledging: list[Ticket] = []
+        self._carried: dict[str, Seen] = {}
+        """What each neighbour has told that it is done with."""
+        self._carriers: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         """Events that are not acknowledged yet."""
@@ -73,9 +82,9 @@ class Receipts:
         self._acknowledging.clear()
         self.has_room.set()
 
-    def ticket(self, incoming: Incoming) -> Ticket:
+    def ticket(self, incoming: Incoming, identity: int | None) -> Ticket:
         """A ticket that waits for one confirmation more than the event has destinations."""
-        ticket = Ticket(self, self._session, incoming.token, 1, incoming.size)
+        ticket = Ticket(self, self._session, incoming.token, identity, 1, incoming.size)
         self._tickets.append(ticket)
         self._bytes += incoming.size
         if self._is_full:
@@ -84,7 +93,8 @@ class Receipts:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._tickets) >= MOST_IN_FLIGHT or self._bytes >= MOST_IN_FLIGHT_BYTES
+        bounds = self._bounds
+        return len(self._tickets) >= bounds.in_flight or self._bytes >= bounds.in_flight_bytes
 
     def complete(self, ticket: Ticket) -> None:
         tickets = self._tickets
@@ -93,38 +103,67 @@ class Receipts:
         while tickets and tickets[0].waiting <= 0:
             done = tickets.popleft()
             self._bytes -= done.size
-            self._done.append(done.token)
+            self._done.append(done)
         self.to_acknowledge.set()
         if not self._is_full:
             self.has_room.set()
 
-    def rest(self, incoming: Incoming, is_carried_elsewhere: bool) -> None:
-        """Keep an event of a link that carries none, for when it does.
+    # --- links that carry no events -----------------------------------------------------------
 
-        Where another gateway brings events on, the latest are enough to go on if that one fails.
-        """
-        self._resting.append((time.monotonic(), incoming, self.ticket(incoming)))
-        while is_carried_elsewhere and (
-            len(self._resting) > MOST_RESTING or (self._is_full and self._resting)
-        ):
-            self._resting.popleft()[2].confirm()
+    def rest(self, incoming: Incoming, identity: int | None, is_old: bool) -> None:
+        """Keep an event of a link that carries none, for when it does."""
+        ticket = self.ticket(incoming, identity)
+        if identity is None or identity in self._resting:
+            # It has come twice, and one of the two is enough.
+            ticket.confirm()
+            return
+        now = asyncio.get_running_loop().time()
+        self._resting[identity] = RestingEvent(now, incoming, ticket, is_old)
+        self._let_go([identity])
+
+    def carried(self, gateway: str, identities: Sequence[int]) -> None:
+        """A neighbour is done with events, or will not have to bring them on."""
+        self._carried.setdefault(gateway, Seen(self._bounds.seen)).update(identities)
+        self._carried[gateway].forget(True)
+        self._let_go(identities)
+
+    def carry(self, carriers: Collection[str]) -> None:
+        """The neighbours that are to bring events of the service on have changed; there are none
+        where the link itself is to."""
+        if self._carriers != frozenset(carriers):
+            self._carriers = frozenset(carriers)
+            self._let_go(list(self._resting))
+
+    def _let_go(self, identities: Iterable[int]) -> None:
+        told = [self._carried.get(each) for each in self._carriers]
+        if not told or not self._resting:
+            return
+        for identity in identities:
+            if identity in self._resting and all(
+                each is not None and identity in each for each in told
+            ):
+                self._resting.pop(identity).ticket.confirm()
 
     def release(self, before: float) -> None:
         """Let go of events that others must have brought on by now."""
-        while self._resting and self._resting[0][0] < before:
-            self._resting.popleft()[2].confirm()
+        while self._resting and next(iter(self._resting.values())).since < before:
+            self._resting.pop(next(iter(self._resting))).ticket.confirm()
 
-    def wake(self) -> list[tuple[Incoming, Ticket]]:
+    def wake(self) -> list[RestingEvent]:
         """The events that were kept, for a link that carries events from now on."""
-        kept = [(incoming, ticket) for _, incoming, ticket in self._resting]
+        kept = list(self._resting.values())
         self._resting.clear()
         return kept
+
+    # --- what the service is told -------------------------------------------------------------
 
     def acknowledging(self) -> list[Any]:
         """The tokens to acknowledge now; `acknowledged` tells that the service knows."""
         self.to_acknowledge.clear()
         self._acknowledging, self._done = self._done, []
-        return self._acknowledging
+        return [each.token for each in self._acknowledging]
 
-    def acknowledged(self) -> None:
-        self._acknowledging = []
+    def acknowledged(self) -> list[int]:
+        """The service knows; out go the identities of the events."""
+        done, self._acknowledging = self._acknowledging, []
+        return [each.identity for each in done if each.identity is not None]

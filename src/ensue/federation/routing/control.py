@@ -4,13 +4,13 @@ Each is a CloudEvent of a type `ensue.control.*`, so that any client of a servic
 requests are those of the paper: subscribe, unsubscribe, announce, unannounce and publish; `done`
 answers them. Between gateways, `hello` is repeated and says where the sender stands in the tree,
 `stated` says what is wanted from its side, `known` which events are at a service that cannot be
-asked itself, and `asked` asks for all of it.
+asked itself, `carried` which of its events are done with, and `asked` asks for all of it.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, get_args
 from uuid import uuid4
 
@@ -44,6 +44,7 @@ class GatewayHello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True)
     `follows` is the vector (root, cost, name) of the gateway that the sender leaves this service
     to. It is said only once everything that the sender had on its way is where it belongs. `turn`
     asks for a turn at the service, and `grants` answers other gateways that ask (`routing.turns`).
+    `carries` tells that the sender is to bring events of the service on.
     """
 
     gateway: Name
@@ -55,6 +56,7 @@ class GatewayHello(msgspec.Struct, frozen=True, tag="hello", omit_defaults=True)
     follows: tuple[Name, Count, Name] | None = None
     turn: Count = 0
     grants: Annotated[dict[Name, Count], msgspec.Meta(max_length=MOST_GRANTS)] = {}
+    carries: bool = False
 
 
 class Stated(msgspec.Struct, frozen=True, tag="stated", omit_defaults=True):
@@ -74,15 +76,22 @@ class KnownEvents(msgspec.Struct, frozen=True, tag="known", omit_defaults=True):
     instance: Name
     events: Annotated[str, msgspec.Meta(max_length=_DIGITS * MOST_KNOWN, pattern="^[0-9a-f]*$")]
 
-    @classmethod
-    def of(cls, gateway: str, instance: str, identities: Sequence[int]) -> KnownEvents:
-        latest = identities[-MOST_KNOWN:]
-        return cls(gateway, instance, "".join(f"{each:0{_DIGITS}x}" for each in latest))
+    @property
+    def identities(self) -> list[int]:
+        return identities_in(self.events)
+
+
+class CarriedEvents(msgspec.Struct, frozen=True, tag="carried", omit_defaults=True):
+    """Events of this service that the gateway is done with: all who want them have them, or
+    another gateway brings them on."""
+
+    gateway: Name
+    instance: Name
+    events: Annotated[str, msgspec.Meta(max_length=_DIGITS * MOST_KNOWN, pattern="^[0-9a-f]*$")]
 
     @property
     def identities(self) -> list[int]:
-        places = range(0, len(self.events), _DIGITS)
-        return [int(self.events[place : place + _DIGITS], 16) for place in places]
+        return identities_in(self.events)
 
 
 class HelloAsked(msgspec.Struct, frozen=True, tag="asked", omit_defaults=True):
@@ -119,7 +128,9 @@ class RequestDone(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
     hops: Count = 0
 
 
-Control = GatewayHello | Stated | KnownEvents | HelloAsked | Request | RequestDone
+Neighbourly = GatewayHello | Stated | KnownEvents | CarriedEvents | HelloAsked
+"""What gateways say to the gateways at the same service."""
+Control = Neighbourly | Request | RequestDone
 
 
 def write(control: Control) -> bytes:
@@ -150,6 +161,16 @@ def read(message: bytes) -> Control:
         return found
     except msgspec.ValidationError as error:
         raise EventError([f"the control event `{event.id}`: {error}"]) from None
+
+
+def identities_in(digits: str) -> list[int]:
+    """The identities of events that `digits_of` has written."""
+    places = range(0, len(digits), _DIGITS)
+    return [int(digits[place : place + _DIGITS], 16) for place in places]
+
+
+def digits_of(identities: Iterable[int]) -> str:
+    return "".join(f"{each:0{_DIGITS}x}" for each in identities)
 
 
 def new_id() -> str:

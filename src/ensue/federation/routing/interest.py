@@ -53,8 +53,8 @@ class InterestEntry(NamedTuple):
 class NeighbourInterest:
     """What a neighbour wants at a service."""
 
-    wants: frozenset[Filter]
-    interest: frozenset[Filter]
+    wants: tuple[Filter, ...]
+    interest: tuple[Filter, ...]
     digest: str
     heard: float
     texts: Stated
@@ -211,11 +211,13 @@ class Interest:
         said = self._told[service].said
         resting = self._places.keys() - self._active
         if resting:
-            places = resting if service in resting else {*resting, service}
+            places = sorted({*resting, service})
             spare = (each for name in places for _, each in self._wishes(self._places[name]))
             said = list(dict.fromkeys((*said, *spare)))
         if self._places[service].stated:
-            return said
+            # What others bring to the service itself, which this gateway may be about to bring.
+            brought = (each for _, each in self._wishes(self._places[service]))
+            return list(dict.fromkeys((*said, *brought)))
         return [each for each in said if not self._are_apart(each, service, kind)]
 
     def _are_apart(self, wanted: Filter, service: str, kind: str) -> bool:
@@ -252,7 +254,7 @@ class Interest:
             for service in self._places
             for in_transit, each in self._wishes(self._places[service])
         }
-        removed = self._entries - wanted
+        removed = sorted(self._entries - wanted, key=str)
         added = sorted(wanted - self._entries, key=str)
         for entry in removed:
             self._index.remove(entry)
@@ -289,7 +291,7 @@ class Interest:
         forwarding = self._told[service]
         for each in sorted(needs.keys() - set(forwarding), key=str):
             forwarding.want(each)
-        for each in set(forwarding) - needs.keys():
+        for each in sorted(set(forwarding) - needs.keys(), key=str):
             forwarding.drop(each)
 
     def _needs_elsewhere(self, service: str, entries: Iterable[InterestEntry]) -> Iterator[Filter]:
@@ -321,13 +323,14 @@ def _services(found: Iterable[InterestEntry]) -> dict[str, bool]:
     services: dict[str, bool] = {}
     for service, in_transit, _ in found:
         services[service] = services.get(service, True) and in_transit
-    return services
+    # An index has no order, and what a gateway does is to be the same each time.
+    return dict(sorted(services.items())) if len(services) > 1 else services
 
 
 def _size(stated: Stated) -> int:
     return sum(map(len, stated.wants)) + sum(map(len, stated.interest)) + len(stated.gateway)
 
 
-def _filters(texts: Iterable[str]) -> frozenset[Filter]:
+def _filters(texts: Iterable[str]) -> tuple[Filter, ...]:
     read = (filter_of(text) for text in texts)
-    return frozenset(each for each in read if each is not None)
+    return tuple(dict.fromkeys(each for each in read if each is not None))

@@ -1,15 +1,16 @@
 """What a gateway keeps in a file: requests made while it ran, and what its neighbours had stated.
 
 A gateway that comes back goes on with both, so that events which waited for it find their way
-before its neighbours have spoken. One that was told to stop also leaves which events its services
-had, by identity: what it could not acknowledge any more comes again. Without a file nothing is
-kept. A file that cannot be read is begun anew.
+before its neighbours have spoken. Which events its services have stands in files of its own beside
+it (`links.seen`): what was not acknowledged comes again. Without a file nothing is kept. A file
+that cannot be read is begun anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -17,12 +18,19 @@ import msgspec
 from ensue.federation.routing.control import Stated
 
 
+def seen_file(path: Path | None, service: str) -> Path | None:
+    """The file of the identities of events that a service has."""
+    if path is None:
+        return None
+    mark = blake2b(service.encode(), digest_size=6).hexdigest()
+    return path.with_name(f"{path.stem}.{mark}.seen")
+
+
 class MemoryFile(msgspec.Struct):
     """The content of the file."""
 
     requests: list[tuple[str, str]] = []
     stated: dict[str, list[Stated]] = {}
-    seen: dict[str, list[int]] = {}
 
 
 class Memory:
@@ -38,11 +46,6 @@ class Memory:
         stated = [(service, each) for service, all_ in self._kept.stated.items() for each in all_]
         return list(self._kept.requests), stated
 
-    @property
-    def seen(self) -> Mapping[str, Sequence[int]]:
-        """Identities of events that services had when the gateway was told to stop."""
-        return self._kept.seen
-
     def add(self, service: str, wanted: str) -> None:
         if (service, wanted) not in self._kept.requests:
             self._kept.requests.append((service, wanted))
@@ -51,14 +54,9 @@ class Memory:
         if (service, wanted) in self._kept.requests:
             self._kept.requests.remove((service, wanted))
 
-    def save(
-        self,
-        stated: Mapping[str, Sequence[Stated]],
-        seen: Mapping[str, Sequence[int]] | None = None,
-    ) -> None:
+    def save(self, stated: Mapping[str, Sequence[Stated]]) -> None:
         if self._path is None:
             return
-        self._kept.seen = {} if seen is None else {key: list(each) for key, each in seen.items()}
         self._kept.stated = {service: list(each) for service, each in stated.items()}
         fresh = self._path.with_name(f"{self._path.name}.new")
         with suppress(OSError):

@@ -1,11 +1,14 @@
-"""Turns: of several gateways that have old events for one service, one brings them at a time.
+"""Turns: one gateway at a time brings old events to a service, and nobody else brings any then.
 
-When the tree has changed, two gateways may each have kept one event, which came to both by ways of
-the old tree. Neither can see the other's publication in time. So a gateway that has kept events for
-a service asks all others there, and waits until each has granted it a turn; of two that ask, the
-one of the smaller name goes first (the mutual exclusion of Ricart and Agrawala). In its turn it
-looks up what the service has by then, and sends the rest. Requests are numbered, so that no grant
-of an earlier one counts, nor one to a gateway of this name that has ended.
+When the tree has changed, or a service comes back, two gateways may each have one event, which came
+to both by different ways. Neither can see the other's publication in time. So a gateway that has
+old events for a service asks all others there, and waits until each has granted it a turn; of two
+that ask, the one of the smaller name goes first (the mutual exclusion of Ricart and Agrawala). Who
+grants a turn has nothing under way to the service, and sends nothing there until the turn is over,
+also of its new events: one of them may be an old one elsewhere. In its turn a gateway looks up what
+the service has by then, and sends the rest; after it, the others look up what has come. Requests
+are numbered, so that no grant of an earlier one counts, nor one to a gateway of this name that has
+ended.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ class _Service:
     others: dict[str, int] = field(default_factory=dict)
     granted: dict[str, int] = field(default_factory=dict)
     """The number that each other gateway has granted to this one."""
+    given: dict[str, int] = field(default_factory=dict)
+    """The number that this one has granted to each other gateway."""
 
 
 class StatementTurns:
@@ -51,16 +56,34 @@ class StatementTurns:
     def wanted(self, service: str) -> int:
         return self._services[service].wanted
 
-    def grants(self, service: str) -> dict[str, int]:
-        """The gateways that may go before this one, each with the number that it has asked for."""
+    def grants(self, service: str, is_quiet: bool) -> dict[str, int]:
+        """The gateways that may go before this one, each with the number that it has asked for.
+
+        Only a gateway that has nothing under way to the service (`is_quiet`) grants anything.
+        """
         here = self._services[service]
-        if here.is_taken:
+        if here.is_taken or not is_quiet:
             return {}
-        return {
+        found = {
             gateway: number
-            for gateway, number in here.others.items()
+            for gateway, number in sorted(here.others.items())
             if number and (not here.wanted or gateway < self._name)
         }
+        here.given |= found
+        return found
+
+    def must_rest(self, service: str, neighbours: Iterable[str]) -> bool:
+        """Whether another gateway that is there has its turn, or is to have it now."""
+        here = self._services[service]
+        if here.is_taken:
+            return False
+        for each in neighbours:
+            number = here.others.get(each, 0)
+            # A grant that was taken back may have been used before that was heard.
+            may_have_it = here.given.get(each) == number and here.granted.get(each) != here.wanted
+            if number and (not here.wanted or each < self._name or may_have_it):
+                return True
+        return False
 
     def may_begin(self, service: str, neighbours: Iterable[str]) -> bool:
         """Whether all gateways that are there have granted the turn that was asked for."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -72,6 +72,7 @@ class KafkaAdapter(Adapter):
         survives_restart=True,
         recalls=True,
         pushes_down="nothing",
+        sees_ahead=True,
         applies=(KEY,),
         protection=("TLS", "user and password (SASL)", "client certificate"),
     )
@@ -86,6 +87,8 @@ class KafkaAdapter(Adapter):
         self._listener: Any = None
         self._is_closed = False
         self._is_listening = asyncio.Event()
+        self._ahead: dict[tuple[str, int], int] = {}
+        """The first offset of each partition that has not been handed out."""
         self._trouble: Inbox[None] = Inbox()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._reason: Any = None
@@ -115,6 +118,8 @@ class KafkaAdapter(Adapter):
             await self._is_listening.wait()
             found = await self._do("cannot read", self._consume, self._consumer)
             if found and self._is_listening.is_set():
+                for each in found:
+                    self._ahead[each.topic(), each.partition()] = each.offset() + 1
                 return [self._incoming(each) for each in found]
             if found:
                 return []
@@ -149,6 +154,11 @@ class KafkaAdapter(Adapter):
         messages = await self._do("cannot read", self._latest)
         read = [self._incoming(each).event for each in messages]
         return [each for each in read if each is not None]
+
+    async def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        messages = await self._do("cannot read", self._unread, dict(self._ahead))
+        read = [self._incoming(each).event for each in messages]
+        yield [each for each in read if each is not None]
 
     async def lag(self) -> int | None:
         return await self._do("cannot ask", self._lag) if self._is_listening.is_set() else None
@@ -255,6 +265,7 @@ class KafkaAdapter(Adapter):
             else:
                 begin.append(end)
         self._consumer.commit(offsets=begin, asynchronous=False)
+        self._ahead = {(each.topic, each.partition): each.offset for each in begin}
         self._consumer.assign(begin)
 
     def _forget(self) -> None:
@@ -279,6 +290,11 @@ class KafkaAdapter(Adapter):
         service = self.service
         settings = self._settings() | {"group.id": f"{self._group}.recall"}
         return latest(settings, [service.address, service.transit_address])
+
+    def _unread(self, begins: dict[tuple[str, int], int]) -> list[Any]:
+        topics = sorted({topic for topic, _ in begins})
+        settings = self._settings() | {"group.id": f"{self._group}.recall"}
+        return latest(settings, topics, begins)
 
     def _lag(self) -> int:
         waiting = 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ensue.federation.adapters.base import driver
@@ -62,8 +62,13 @@ def _ends_now(consumer: Any, topics: Sequence[str]) -> list[Any]:
     return found
 
 
-def latest(settings: dict[str, Any], topics: Sequence[str]) -> list[Any]:
-    """The last records of topics, all of them: an event that is missed here is published twice."""
+def latest(
+    settings: dict[str, Any], topics: Sequence[str], begins: Mapping[Place, int] | None = None
+) -> list[Any]:
+    """The last records of topics, all of them: an event that is missed here is published twice.
+
+    With `begins`, all from an offset of each partition on.
+    """
     reading = {"enable.auto.commit": "false", "enable.partition.eof": "true"}
     reader = kafka.Consumer(settings | reading)
     try:
@@ -72,7 +77,11 @@ def latest(settings: dict[str, Any], topics: Sequence[str]) -> list[Any]:
             low, high = reader.get_watermark_offsets(each, timeout=SECONDS_TO_ANSWER)
             if low < high:
                 left[each.topic, each.partition] = high
-                start = max(low, high - RECALLED)
+                place = each.topic, each.partition
+                start = max(low, high - RECALLED if begins is None else begins.get(place, high))
+                if start >= high:
+                    del left[place]
+                    continue
                 begin.append(kafka.TopicPartition(each.topic, each.partition, start))
         reader.assign(begin)
         return _read_up_to(reader, left)

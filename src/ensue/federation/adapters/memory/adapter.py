@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, ClassVar
 
 from ensue.errors import LinkError
@@ -26,6 +26,7 @@ class MemoryAdapter(Adapter):
         survives_restart=True,
         recalls=True,
         pushes_down="nothing",
+        sees_ahead=True,
         encodings=("structured",),
     )
 
@@ -83,6 +84,12 @@ class MemoryAdapter(Adapter):
 
     async def recall(self) -> list[Event]:
         return [decode(body) for body, _ in self._hub.log[-RECALLED:]]
+
+    async def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        await asyncio.sleep(0)
+        self._check()
+        waiting = self._connection.events.waiting()
+        yield [each.event for each in waiting if each.event is not None]
 
     async def lag(self) -> int | None:
         return len(self._connection.events)

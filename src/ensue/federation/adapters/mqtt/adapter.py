@@ -14,13 +14,15 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from itertools import count
 from typing import Annotated, Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
 from ensue.errors import LinkError, UsageError
+from ensue.events.event import Event
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -46,6 +48,9 @@ properties: Any = driver("paho.mqtt.properties", "mqtt")
 BINDING = NameBinding("")
 SCHEMES = {"mqtt": 1883, "tcp": 1883, "mqtts": 8883, "ssl": 8883}
 MOST_IN_FLIGHT = 1000
+MOST_UNACKNOWLEDGED = 20_000
+"""Messages that the broker hands out before the first of them is acknowledged: what stands behind
+them at the broker cannot be seen."""
 _SECONDS_TO_CONNECT = 10
 _MOST_HEAD = 4096
 """Bytes of a packet besides its body, if topic and properties are not out of the ordinary."""
@@ -68,6 +73,7 @@ class MqttAdapter(Adapter):
         survives_restart=True,
         recalls=False,
         pushes_down="the topic filter of `address`",
+        sees_ahead=True,
         applies=(EXPIRY,),
         protection=("TLS", "user and password", "client certificate"),
     )
@@ -82,6 +88,8 @@ class MqttAdapter(Adapter):
         self._refusal = ""
         self._largest: int | None = None
         self._is_listening = False
+        self._marks: dict[bytes, asyncio.Event] = {}
+        self._numbers = count(1)
         self._events: Inbox[Incoming] = Inbox()
         self._control = ControlInbox()
 
@@ -95,7 +103,7 @@ class MqttAdapter(Adapter):
             )
         wishes = _properties("CONNECT")
         wishes.SessionExpiryInterval = options.session
-        wishes.ReceiveMaximum = MOST_IN_FLIGHT
+        wishes.ReceiveMaximum = MOST_UNACKNOWLEDGED
         self._client = aiomqtt.Client(
             place.hostname,
             place.port or SCHEMES[place.scheme],
@@ -135,12 +143,14 @@ class MqttAdapter(Adapter):
         if self._is_listening:
             # To subscribe again would bring messages again that the broker retains.
             return
-        topics = [(self.service.address, self._options.qos), (self.service.transit_address, 1)]
+        service = self.service
+        topics = [(service.address, self._options.qos), (service.transit_address, 1)]
+        topics.append((self._mark_topic, 1))
         await self._do("cannot subscribe", self._subscribe(topics))
         self._is_listening = True
 
     async def unlisten(self) -> None:
-        topics = [self.service.address, self.service.transit_address]
+        topics = [self.service.address, self.service.transit_address, self._mark_topic]
         await self._do("cannot unsubscribe", self._client.unsubscribe(topics))
         self._is_listening = False
 
@@ -164,6 +174,19 @@ class MqttAdapter(Adapter):
 
     async def hear(self) -> list[bytes]:
         return await self._control.take()
+
+    async def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        """A message to oneself comes behind everything that the broker had for this session."""
+        mark = f"{id(self)} {next(self._numbers)}".encode()
+        come = self._marks[mark] = asyncio.Event()
+        try:
+            self._put(self._mark_topic, mark, 1, None)
+            await come.wait()
+        finally:
+            del self._marks[mark]
+        if self._events.is_failed:
+            raise LinkError(f"service `{self.service.name}`: the connection is lost")
+        yield [each.event for each in self._events.waiting() if each.event is not None]
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -244,6 +267,10 @@ class MqttAdapter(Adapter):
         if topic == self.service.control_address:
             self._control.put(bytes(message.payload))
             client.ack(message.mid, message.qos)
+        elif topic == self._mark_topic:
+            client.ack(message.mid, message.qos)
+            if come := self._marks.get(bytes(message.payload)):
+                come.set()
         else:
             incoming = self._incoming(message, topic == self.service.transit_address)
             self._events.put_or_fail(incoming, self.service.name)
@@ -260,6 +287,8 @@ class MqttAdapter(Adapter):
         self._events.fail(lost)
         self._control.fail(lost)
         self._confirmed.set()
+        for each in self._marks.values():
+            each.set()
 
     def _incoming(self, message: Any, in_transit: bool) -> Incoming:
         token = (message.mid, message.qos)
@@ -273,6 +302,10 @@ class MqttAdapter(Adapter):
             await call
         except (aiomqtt.MqttError, OSError) as error:
             raise broken(self.service, doing, error) from None
+
+    @property
+    def _mark_topic(self) -> str:
+        return f"{self.service.control_address}/marks/{self._identifier()}"
 
     def _identifier(self) -> str:
         """The name of the session. Another address is another session, with messages of its own."""

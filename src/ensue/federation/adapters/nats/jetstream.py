@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import re
 from collections import deque
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Annotated, Any, ClassVar
 
 import msgspec
@@ -68,6 +68,7 @@ class JetStreamAdapter(NatsAdapter):
         survives_restart=True,
         recalls=True,
         pushes_down="the subject of `address`",
+        sees_ahead=True,
         protection=("TLS", "user and password", "client certificate", "token", "credentials file"),
     )
     options_type = JetStreamOptions
@@ -78,7 +79,12 @@ class JetStreamAdapter(NatsAdapter):
         self._jetstream: Any = None
         self._streams: dict[str, str] = {}
         self._readers: list[asyncio.Task[None]] = []
-        self._durable = _name(f"ensue {service.gateway} {service.name}")
+        durable = _name(f"ensue {service.gateway} {service.name}")
+        self._durables = (durable, f"{durable}_again")
+        self._read_by: dict[str, str] = {}
+        """The durable consumer that reads each stream."""
+        self._handed_out: dict[str, int] = {}
+        """The number of the last message of each stream that was handed out, or was done with."""
 
     async def connect(self) -> None:
         await super().connect()
@@ -99,20 +105,10 @@ class JetStreamAdapter(NatsAdapter):
         if self._readers:
             return
         for address, stream in self._streams.items():
-            is_first = self._settings.start == "earliest" and address == self.service.address
-            policy = stream_api.DeliverPolicy.ALL if is_first else stream_api.DeliverPolicy.NEW
-            config = stream_api.ConsumerConfig(
-                durable_name=self._durable,
-                deliver_policy=policy,
-                ack_policy=stream_api.AckPolicy.EXPLICIT,
-                ack_wait=_SECONDS_TO_ACKNOWLEDGE,
-                max_ack_pending=20_000,
-                filter_subject=address,
-            )
-            await self._do("cannot subscribe", self._ensure_consumer(stream, config))
+            await self._do("cannot subscribe", self._ensure_consumer(stream, address))
+            durable = self._read_by[stream]
             subscription = await self._do(
-                "cannot subscribe",
-                self._jetstream.pull_subscribe_bind(self._durable, stream=stream),
+                "cannot subscribe", self._jetstream.pull_subscribe_bind(durable, stream=stream)
             )
             in_transit = address == self.service.transit_address
             self._readers.append(asyncio.create_task(self._pull(subscription, in_transit)))
@@ -120,11 +116,20 @@ class JetStreamAdapter(NatsAdapter):
     async def unlisten(self) -> None:
         await self._end_readers()
         for stream in self._streams.values():
-            with contextlib.suppress(stream_errors.NotFoundError):
-                await self._do(
-                    "cannot end", self._jetstream.delete_consumer(stream, self._durable), quiet=True
-                )
+            for durable in self._durables:
+                with contextlib.suppress(stream_errors.NotFoundError):
+                    await self._do(
+                        "cannot end", self._jetstream.delete_consumer(stream, durable), quiet=True
+                    )
         self._events = Inbox()
+
+    async def receive(self) -> list[Incoming]:
+        found = await super().receive()
+        for each in found:
+            place = each.token.metadata
+            handed_out = self._handed_out.get(place.stream, 0)
+            self._handed_out[place.stream] = max(handed_out, place.sequence.stream)
+        return found
 
     async def acknowledge(self, tokens: Sequence[Any]) -> None:
         for each in tokens:
@@ -150,41 +155,53 @@ class JetStreamAdapter(NatsAdapter):
         found: deque[Incoming] = deque()
         size = 0
         for address, stream in self._streams.items():
-            info = await self._do("cannot read", self._jetstream.stream_info(stream))
-            last, count = info.state.last_seq, min(info.state.messages, RECALLED)
-            if not count:
-                continue
-            config = stream_api.ConsumerConfig(
-                deliver_policy=stream_api.DeliverPolicy.BY_START_SEQUENCE,
-                opt_start_seq=max(last - RECALLED + 1, info.state.first_seq),
-                ack_policy=stream_api.AckPolicy.NONE,
-                filter_subject=address,
-                inactive_threshold=30.0,
-            )
-            consumer = await self._do("cannot read", self._jetstream.add_consumer(stream, config))
-            reader = await self._do(
-                "cannot read", self._jetstream.pull_subscribe_bind(consumer.name, stream=stream)
-            )
-            waiting = consumer.num_pending
-            with contextlib.suppress(*FAILURES):
-                while waiting > 0:
-                    messages = await reader.fetch(min(waiting, self._pulled), timeout=2)
-                    waiting -= len(messages)
-                    read = [incoming(each, None, False) for each in messages]
-                    found.extend(each for each in read if each.event is not None)
-                    size += sum(each.size for each in read)
-                    while size > MOST_RECALLED_BYTES:
-                        size -= found.popleft().size
+            state = (await self._do("cannot read", self._jetstream.stream_info(stream))).state
+            first = max(state.last_seq - RECALLED + 1, state.first_seq)
+            async for read in self._from(stream, address, first):
+                found.extend(each for each in read if each.event is not None)
+                size += sum(each.size for each in read)
+                while size > MOST_RECALLED_BYTES:
+                    size -= found.popleft().size
+        return [each.event for each in found if each.event is not None]
+
+    async def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        for address, stream in self._streams.items():
+            async for read in self._from(stream, address, self._handed_out.get(stream, 0) + 1):
+                yield [each.event for each in read if each.event is not None]
+
+    async def _from(self, stream: str, address: str, first: int) -> AsyncIterator[list[Incoming]]:
+        """What a stream has now from a number on, in portions. Raises `LinkError`."""
+        state = (await self._do("cannot read", self._jetstream.stream_info(stream))).state
+        if not state.messages or first > state.last_seq:
+            return
+        config = stream_api.ConsumerConfig(
+            deliver_policy=stream_api.DeliverPolicy.BY_START_SEQUENCE,
+            opt_start_seq=max(first, state.first_seq, 1),
+            ack_policy=stream_api.AckPolicy.NONE,
+            filter_subject=address,
+            inactive_threshold=30.0,
+        )
+        consumer = await self._do("cannot read", self._jetstream.add_consumer(stream, config))
+        reader = await self._do(
+            "cannot read", self._jetstream.pull_subscribe_bind(consumer.name, stream=stream)
+        )
+        waiting = consumer.num_pending
+        try:
+            while waiting > 0:
+                most = min(waiting, self._pulled)
+                messages = await self._do("cannot read", reader.fetch(most, timeout=5))
+                waiting -= len(messages)
+                yield [incoming(each, None, False) for each in messages]
+        finally:
             with contextlib.suppress(*FAILURES):
                 await reader.unsubscribe()
-        return [each.event for each in found if each.event is not None]
 
     async def lag(self) -> int | None:
         waiting = 0
         for stream in self._streams.values():
             try:
-                info = await self._jetstream.consumer_info(stream, self._durable)
-            except FAILURES:
+                info = await self._jetstream.consumer_info(stream, self._read_by[stream])
+            except (*FAILURES, KeyError):
                 return None
             waiting += int(info.num_pending) + int(info.num_ack_pending)
         return waiting
@@ -204,11 +221,50 @@ class JetStreamAdapter(NatsAdapter):
         await self._jetstream.add_stream(config)
         return new_name
 
-    async def _ensure_consumer(self, stream: str, config: Any) -> None:
-        try:
-            await self._jetstream.consumer_info(stream, self._durable)
-        except stream_errors.NotFoundError:
+    async def _ensure_consumer(self, stream: str, address: str) -> None:
+        """A durable consumer that hands out everything that was not acknowledged, in its order.
+
+        What a consumer has handed out it keeps back for seconds, and lets newer messages overtake.
+        So where something was handed out and not acknowledged, a second consumer begins there, and
+        the first is deleted. Where the gateway was killed in between, both are there, and neither
+        has handed out more than the other has acknowledged.
+        """
+        first = self._settings.start == "earliest" and address == self.service.address
+        policy = stream_api.DeliverPolicy.ALL if first else stream_api.DeliverPolicy.NEW
+        config = stream_api.ConsumerConfig(
+            durable_name=self._durables[0],
+            deliver_policy=policy,
+            ack_policy=stream_api.AckPolicy.EXPLICIT,
+            ack_wait=_SECONDS_TO_ACKNOWLEDGE,
+            max_ack_pending=20_000,
+            filter_subject=address,
+        )
+        there = [found async for found in self._consumers(stream)]
+        if not there:
+            made = await self._jetstream.add_consumer(stream, config)
+            self._read_by[stream] = made.name
+            self._handed_out[stream] = made.delivered.stream_seq
+            return
+        known = min(there, key=lambda each: each.ack_floor.stream_seq)
+        using, done = known.name, known.ack_floor.stream_seq
+        if known.num_ack_pending:
+            (using,) = (each for each in self._durables if each != known.name)
+            with contextlib.suppress(stream_errors.NotFoundError):
+                await self._jetstream.delete_consumer(stream, using)
+            config.durable_name = using
+            config.deliver_policy = stream_api.DeliverPolicy.BY_START_SEQUENCE
+            config.opt_start_seq = done + 1
             await self._jetstream.add_consumer(stream, config)
+        for each in self._durables:
+            if each != using:
+                with contextlib.suppress(stream_errors.NotFoundError):
+                    await self._jetstream.delete_consumer(stream, each)
+        self._read_by[stream], self._handed_out[stream] = using, done
+
+    async def _consumers(self, stream: str) -> AsyncIterator[Any]:
+        for each in self._durables:
+            with contextlib.suppress(stream_errors.NotFoundError):
+                yield await self._jetstream.consumer_info(stream, each)
 
     @property
     def _pulled(self) -> int:

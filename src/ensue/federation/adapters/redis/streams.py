@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, ClassVar
@@ -84,6 +84,7 @@ class StreamAdapter(RedisAdapter):
         survives_restart=True,
         recalls=True,
         pushes_down="nothing",
+        sees_ahead=True,
         encodings=("structured",),
         protection=("TLS", "user and password", "client certificate"),
     )
@@ -94,6 +95,8 @@ class StreamAdapter(RedisAdapter):
         self._streams = {service.address: False, service.transit_address: True}
         self._is_listening = asyncio.Event()
         self._pending: dict[str, str] = {}
+        self._ahead: dict[str, str] = {}
+        """The first entry of each stream that has not been handed out, as a bound of `XRANGE`."""
         self._reads_many = self._adds_many = True
 
     async def listen(self, wanted: Sequence[Filter]) -> None:
@@ -111,6 +114,8 @@ class StreamAdapter(RedisAdapter):
                 raise broken(self.service, f"cannot read `{stream}`", error) from None
         # What was handed out before and never acknowledged comes first.
         self._pending = dict.fromkeys(self._streams, "0")
+        for stream in self._streams:
+            self._ahead[stream] = await self._do("cannot read", self._first_unread(stream))
         self._is_listening.set()
 
     async def unlisten(self) -> None:
@@ -124,7 +129,24 @@ class StreamAdapter(RedisAdapter):
             except (exceptions.RedisError, OSError) as error:
                 raise broken(self.service, "cannot end", error) from None
 
+    async def _first_unread(self, stream: str) -> str:
+        """The first entry that was handed out and not acknowledged, or else what follows on the
+        last that was handed out."""
+        pending = await self._client.xpending(stream, self._group)
+        if pending["pending"]:
+            return str(pending["min"].decode())
+        groups = await self._client.xinfo_groups(stream)
+        last = next(each for each in groups if each["name"] == self._group.encode())
+        return f"({last['last-delivered-id'].decode()}"
+
     async def receive(self) -> list[Incoming]:
+        found = await self._receive()
+        for each in found:
+            stream, entry = each.token
+            self._ahead[stream] = f"({entry.decode() if isinstance(entry, bytes) else entry}"
+        return found
+
+    async def _receive(self) -> list[Incoming]:
         await self._is_listening.wait()
         while self._is_listening.is_set():
             where = self._pending or dict.fromkeys(self._streams, ">")
@@ -228,6 +250,22 @@ class StreamAdapter(RedisAdapter):
                         found.append(read.event)
                 last, count = f"({entries[-1][0].decode()}", count + len(entries)
         return found
+
+    async def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        for stream in self._streams:
+            first, most = self._ahead[stream], FEW
+            about = await self._do("cannot read", self._client.xinfo_stream(stream))
+            last = about["last-generated-id"].decode()
+            while True:
+                page = self._client.xrange(stream, first, last, count=most)
+                entries = await self._do("cannot read", page)
+                if not entries:
+                    break
+                read = [incoming(fields.get(FIELD), None, False) for _, fields in entries]
+                yield [each.event for each in read if each.event is not None]
+                first = f"({entries[-1][0].decode()}"
+                size = max(each.size for each in read)
+                most = max(FEW, min(2 * most, MOST_AT_ONCE, BYTES_AT_ONCE // (size + 1)))
 
     async def lag(self) -> int | None:
         try:
