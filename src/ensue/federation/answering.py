@@ -70,9 +70,10 @@ class Answering:
             each.outbox.seen.keep()
 
     async def in_force(self) -> None:
-        """Wait until what is wanted is told to every service."""
+        """Wait until what is wanted is told to every service that is there."""
         for link in self._links.values():
-            await link.in_force(self._patience)
+            if link.is_connected.is_set():
+                await link.in_force(self._patience)
 
     # --- requests that come -------------------------------------------------------------------
 
@@ -204,7 +205,15 @@ class Answering:
                 self._know(identity)
                 link.tell(control.write(request))
 
+    def connected(self, link: ServiceLink) -> None:
+        """A service is there. What is meant for it from now on waits for it, also in a later life
+        of this gateway."""
+        if self._memory.was_connected(link.name):
+            self.save()
+
     def _remember(self) -> None:
+        for link in self._links.values():
+            link.was_connected = link.name in self._memory.connected
         requests, stated = self._memory.load()
         now = self._neighbours.clock()
         for service, text in requests:

@@ -34,12 +34,16 @@ from ensue.federation.routing.tree import Tree
 from ensue.history import History
 
 _SECONDS_TO_DRAIN = 5.0
+_SECONDS_TO_TRY = 3.0
+"""How long a start waits for services before it goes on without those that are not there."""
+_SECONDS_BETWEEN_LOOKS = 0.02
 
 MakeAdapter = Callable[[Service], Adapter]
 
 
 class Gateway:
-    """`await start()` returns when every service is connected and every request in force."""
+    """`await start()` returns when every required service is connected and every request of
+    those that are there in force. The links that stand carry events before."""
 
     def __init__(
         self,
@@ -96,13 +100,15 @@ class Gateway:
         self._interest.destinations(Event.of("ensue.first", time=0, data={}))
         for link in self._links.values():
             link.start(self)
-        await self._all_connected()
+        await self._tried()
         self._neighbours.begin()
         await self._neighbours.settle()
         for link in self._links.values():
             link.receive()
         for work in (self._neighbours.maintain(), self._neighbours.beat()):
             self._tasks.append(asyncio.create_task(work))
+        while self.waits_for():
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
         await self._answering.in_force()
         self._is_ready = True
 
@@ -120,16 +126,22 @@ class Gateway:
         """A request of this process. Raises `UsageError` if it cannot be applied here."""
         await self._answering.request(request)
 
-    async def _all_connected(self) -> None:
-        while True:
+    async def _tried(self) -> None:
+        """Wait until each service is there, or is not there for now."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _SECONDS_TO_TRY
+        while loop.time() < end:
             for link in self._links.values():
                 if link.unusable is not None:
                     unusable = link.unusable
                     await self.stop()
                     raise unusable
-            if all(link.is_connected.is_set() for link in self._links.values()):
+            if all(
+                link.is_connected.is_set() or link.counts.last_error
+                for link in self._links.values()
+            ):
                 return
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
 
     # --- what links tell ----------------------------------------------------------------------
 
@@ -144,6 +156,7 @@ class Gateway:
         self._neighbours.carried(link, identities)
 
     def connected(self, link: ServiceLink) -> None:
+        self._answering.connected(link)
         self._neighbours.connected(link)
 
     def heard(self, link: ServiceLink, message: bytes) -> None:
@@ -158,16 +171,39 @@ class Gateway:
         else:
             self._neighbours.hear(link, said)
 
+    @property
+    def is_ready(self) -> bool:
+        return self._is_ready
+
     # --- figures ------------------------------------------------------------------------------
+
+    def waits_for(self) -> dict[str, str]:
+        """The required services that are away, each with the reason."""
+        required = self.settings.require
+        return {
+            link.name: told_of(link)
+            for link in self._links.values()
+            if not link.is_connected.is_set() and (required is None or link.name in required)
+        }
 
     def health(self) -> dict[str, Any]:
         """Whether the gateway does what it is for, and which of its services are away."""
         away = [link.name for link in self._links.values() if not link.is_connected.is_set()]
+        is_whole = self._is_ready and not self.waits_for()
         return {
             "gateway": self.name,
-            "status": "ready" if self._is_ready and not away else "degraded",
+            "status": "ready" if is_whole else "degraded",
             "ready": self._is_ready,
             "away": away,
+        }
+
+    def readiness(self) -> dict[str, Any]:
+        """Whether every required service is there and every request in force; if not, why not."""
+        waits_for = self.waits_for()
+        return {
+            "gateway": self.name,
+            "ready": self._is_ready and not waits_for,
+            "waits_for": waits_for,
         }
 
     def status(self) -> list[dict[str, Any]]:
@@ -177,6 +213,7 @@ class Gateway:
             {
                 "service": link.name,
                 "kind": link.service.kind,
+                "address": link.service.place,
                 "connected": link.is_connected.is_set(),
                 "active": link.name in self._tree.open,
                 "waits_for": self._tree.waits_for(link.name, now),
@@ -189,6 +226,7 @@ class Gateway:
                 "waiting": len(link.outbox),
                 "reconnects": link.counts.reconnects,
                 "last_error": link.counts.last_error,
+                "trouble": told_of(link) if link.counts.last_error else "",
                 "lag": link.counts.lag,
                 "neighbours": self._tree.neighbours(link.name, now),
                 "requests": [str(each) for each in self._interest.requests(link.name)],
@@ -209,6 +247,14 @@ class Gateway:
     def metrics(self) -> str:
         """The figures in the text format of Prometheus."""
         return metrics.text(self.name, self.status())
+
+
+def told_of(link: ServiceLink) -> str:
+    """The last trouble of a link, with the address of its service."""
+    service = link.service
+    name, place = f"service `{service.name}`", service.place
+    error = link.counts.last_error or f"{name}: it does not answer yet"
+    return error.replace(name, f"{name} at {place}", 1) if place else error
 
 
 def _ontology(settings: GatewaySettings) -> Any:

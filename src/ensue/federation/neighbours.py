@@ -76,6 +76,8 @@ class Neighbours:
         self._marks: dict[str, int] = {}
         """Where the queues ended when the tree last changed."""
         self._turns = StatementTurns(self._name, links, wall() // 1_000_000)
+        self._listens: dict[str, asyncio.Task[None]] = {}
+        """Links that have been connected so lately that not all who are there have been heard."""
         self._carries: dict[str, dict[str, bool]] = {each: {} for each in links}
         """Which gateways at each service bring its events on."""
         self._carried: dict[str, list[int]] = {each: [] for each in links}
@@ -92,26 +94,34 @@ class Neighbours:
         self._stalled = 0.0
 
     def begin(self) -> None:
-        """Ask all neighbours what they want, and only listen for now."""
+        """Neighbours have been asked what they want (`connected`); only listen for now."""
         self._last_moment = asyncio.get_running_loop().time()
         self._began = self.clock()
         for link in self._links.values():
             link.want(self.wanted_from(link), False)
-            link.tell(control.write(control.HelloAsked(self._name, self.instance)))
 
     async def settle(self) -> None:
         """Listen, and take the place in the tree that follows from what has been heard."""
-        for _ in range(_STEPS_TO_SETTLE):
-            await asyncio.sleep(self._settings.settling / _STEPS_TO_SETTLE)
+        await self._settle_down()
         self._has_settled = True
         self.update()
+
+    async def _settle_down(self) -> None:
+        for _ in range(_STEPS_TO_SETTLE):
+            await asyncio.sleep(self._settings.settling / _STEPS_TO_SETTLE)
+
+    async def _listen(self, service: str) -> None:
+        """Hear who is at a service that has just been connected, before its link opens."""
+        await self._settle_down()
+        self._listens.pop(service, None)
+        self._changed.set()
 
     async def stop(self) -> None:
         await end(self.tasks)
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        return self._bringing.tasks
+        return [*self._listens.values(), *self._bringing.tasks]
 
     def clock(self) -> float:
         """Seconds in which the gateway could hear its neighbours.
@@ -140,8 +150,11 @@ class Neighbours:
         """A link stands, perhaps again, and others may have its place in the tree by now."""
         stated = (each.gateway for each in self._interest.statements(link.name))
         self._tree.close(link.name, stated, self.clock())
-        if self._has_settled and not link.can_be_asked:
-            link.tell(control.write(control.HelloAsked(self._name, self.instance)))
+        # Who has come meanwhile is not known yet.
+        link.tell(control.write(control.HelloAsked(self._name, self.instance)))
+        if earlier := self._listens.pop(link.name, None):
+            earlier.cancel()
+        self._listens[link.name] = asyncio.create_task(self._listen(link.name))
         self._said.pop(link.name, None)
         self._say(link)
         self._changed.set()
@@ -329,6 +342,7 @@ class Neighbours:
             self._has_settled
             and link.is_connected.is_set()
             and link.name in self._tree.active
+            and link.name not in self._listens
             and not self._tree.waits_for(link.name, self.clock())
         )
 

@@ -171,7 +171,7 @@ class Passing:
             link = self._links[name]
             # What sites tell each other is for no client of a service.
             is_for_clients = not in_transit and link.service.kind != SITE
-            if name in been or (is_parcel and is_for_clients):
+            if name in been or (is_parcel and is_for_clients) or not link.was_connected:
                 continue
             is_wanted = True
             self._send(link, WantedEvent(outgoing, in_transit, known[0], source.name), known[1])

@@ -1,9 +1,10 @@
 """A gateway as a process: from its TOML file until it is told to stop.
 
-`ready` goes to the standard error once every service is connected and every standing request is in
-force; after it, every trouble with a link, once. SIGTERM and SIGINT end it: what is on its way
-arrives first. `[gateway] listen` asks for `/health` and `/metrics` over HTTP. What must outlive it
-stands in a file beside the TOML file (`[gateway] state` names another).
+`ready` goes to the standard error once every service that `[gateway] require` names is connected
+and every standing request in force; until then what it waits for, every few seconds. Every trouble
+with a link is told once, and its end. SIGTERM and SIGINT end the process: what is on its way
+arrives first. `[gateway] listen` asks for `/health`, `/ready` and `/metrics` over HTTP. What must
+outlive the process stands in files beside the TOML file (`[gateway] state` names another place).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ensue.federation.doors import Doors
 from ensue.federation.gateway import Gateway
 
 _SECONDS_BETWEEN_LOOKS = 0.5
+_SECONDS_BETWEEN_REASONS = 5.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _DRIVERS = ("mqtt", "aio_pika", "aiormq", "nats")
 """Loggers of client libraries: what they say at every attempt is told of a link once."""
@@ -74,13 +76,17 @@ async def _serve(gateway: Gateway) -> int:
 
 
 async def _listen(gateway: Gateway, address: str) -> Doors:
-    """Serve `/health`, `/metrics` and `/links` over HTTP until `await close()` of the doors."""
+    """Serve `/health`, `/ready`, `/metrics` and `/links` until `await close()` of the doors."""
     web: Any = driver("aiohttp.web", "http")
     host, _, port = address.rpartition(":")
 
     async def health(_: Any) -> Any:
         found = gateway.health()
         return web.json_response(found, status=200 if found["status"] == "ready" else 503)
+
+    async def ready(_: Any) -> Any:
+        found = gateway.readiness()
+        return web.json_response(found, status=200 if found["ready"] else 503)
 
     async def metrics(_: Any) -> Any:
         await gateway.measure()
@@ -92,7 +98,12 @@ async def _listen(gateway: Gateway, address: str) -> Doors:
 
     application = web.Application()
     application.add_routes(
-        [web.get("/health", health), web.get("/metrics", metrics), web.get("/links", status)]
+        [
+            web.get("/health", health),
+            web.get("/ready", ready),
+            web.get("/metrics", metrics),
+            web.get("/links", status),
+        ]
     )
     doors = Doors(application)
     try:
@@ -111,13 +122,30 @@ def _spare_collections() -> None:
 
 
 async def _tell_troubles(gateway: Gateway) -> None:
+    """Tell of each link when it breaks, why, and when it stands again; and what keeps the gateway
+    from being ready."""
     told: dict[str, str] = {}
+    away: set[str] = set()
+    now = asyncio.get_running_loop().time
+    reminded = now()
     while True:
         for link in gateway.status():
-            error = link["last_error"]
-            if error and told.get(link["service"]) != error:
-                told[link["service"]] = error
-                _say(f"ensue: {error}")
+            name, trouble = link["service"], link["trouble"]
+            if link["connected"] and name in away:
+                away.discard(name)
+                told.pop(name, None)
+                _say(f"ensue: service `{name}` at {link['address']} is connected")
+            elif trouble and told.get(name) != trouble:
+                told[name] = trouble
+                again = "" if link["connected"] else " (it is tried again)"
+                _say(f"ensue: {trouble}{again}")
+            if trouble and not link["connected"]:
+                away.add(name)
+        waits_for = gateway.waits_for()
+        if waits_for and not gateway.is_ready and now() - reminded > _SECONDS_BETWEEN_REASONS:
+            reminded = now()
+            for trouble in waits_for.values():
+                _say(f"ensue: not ready: {trouble}")
         await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
 
 

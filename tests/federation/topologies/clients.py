@@ -65,7 +65,7 @@ class Client:
         left = list(events)
         while left:
             try:
-                adapter = await self._connected()
+                adapter = await self.connected()
                 await adapter.publish([Outgoing(each) for each in left])
             except LinkError as error:
                 left = left[error.confirmed :]
@@ -76,7 +76,7 @@ class Client:
     async def _watch(self) -> None:
         while True:
             try:
-                adapter = await self._connected()
+                adapter = await self.connected()
                 await adapter.listen([ANYTHING])
                 self.is_watching.set()
                 while True:
@@ -104,7 +104,7 @@ class Client:
         if place is not None:
             self._places.add(place)
 
-    async def _connected(self) -> Adapter:
+    async def connected(self) -> Adapter:
         async with self._connecting:
             if self._adapter is None:
                 adapter = adapter_class(self.kind)(self._service)

@@ -57,7 +57,7 @@ def trace() -> None:
         (ServiceLink, "_begin_session", begin),
         (ServiceOutbox, "published", published),
         (ServiceOutbox, "send_held", send_held),
-        (ServiceOutbox, "_confirm_held", let_go),
+        (ServiceOutbox, "_let_go", let_go),
         (Tree, "carry", carry),
         (Tree, "settle", settle),
     ):

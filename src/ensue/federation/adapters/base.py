@@ -124,6 +124,13 @@ class Service:
             )
 
     @property
+    def place(self) -> str:
+        """The address without credentials and options, for messages."""
+        found = urlsplit(self.url)
+        host = found.netloc.rpartition("@")[2]
+        return f"{found.scheme}://{host}{found.path}" if host else self.url.partition("?")[0]
+
+    @property
     def control_address(self) -> str:
         return self.control or f"ensue.control.{self.name}"
 

@@ -28,7 +28,7 @@ from ensue.lang.diagnostics import did_you_mean
 
 GATEWAY_KEYS = (
     *("name", "listen", "history", "ontology", "state"),
-    *("patience", "memory", "beat", "settling"),
+    *("patience", "memory", "beat", "settling", "require"),
 )
 SITE_KEYS = ("name", "library", "sites", "from", "lateness", "beat", "clock")
 TABLES = ("gateway", "service", "subscribe", "map", "site")
@@ -54,6 +54,7 @@ def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings
     mappings = list(
         read_mappings(tables.get("map", []), [each.name for each in services], findings)
     )
+    _check_required(gateway.get("require"), [each.name for each in services], findings)
     site = None
     if "site" in tables:
         names = [each.name for each in services]
@@ -86,6 +87,10 @@ def _read_gateway(table: Any, folder: Path, findings: TableFindings) -> dict[str
         findings.add("[gateway] name", f"`{name}` has a space or a comma: leave it out")
     if "listen" in found and not _is_address(found["listen"]):
         findings.add("[gateway] listen", f"`{found['listen']}` is no address: as `127.0.0.1:9464`")
+    if "require" in given:
+        found["require"] = texts_of(given["require"])
+        if found["require"] is None:
+            findings.add("[gateway] require", 'a list of names of services is needed: ["cars"]')
     if "ontology" in given:
         files = texts_of(given["ontology"])
         if not files:
@@ -101,6 +106,15 @@ def _read_gateway(table: Any, folder: Path, findings: TableFindings) -> dict[str
             else:
                 found[key] = seconds
     return {key: value for key, value in found.items() if key in GATEWAY_KEYS}
+
+
+def _check_required(
+    required: Sequence[str] | None, services: Sequence[str], findings: TableFindings
+) -> None:
+    for each in required or ():
+        if each not in services:
+            near = did_you_mean(each, services)
+            findings.add("[gateway] require", f"there is no service `{each}`: {near}")
 
 
 def _is_address(text: str) -> bool:

@@ -48,7 +48,8 @@ class GatewaySettings:
 
     A neighbour that is silent for `patience` is routed around; what it wanted is kept for
     `memory`. `beat` is the time between two hellos, and `settling` the time in which a new gateway
-    only listens to its neighbours.
+    only listens to its neighbours. `require` names the services without which the gateway is not
+    ready; None stands for all.
     """
 
     name: str
@@ -64,3 +65,4 @@ class GatewaySettings:
     ontology: tuple[Path, ...] = ()
     state: str | None = None
     site: SiteSettings | None = None
+    require: tuple[str, ...] | None = None

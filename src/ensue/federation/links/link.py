@@ -81,6 +81,8 @@ class ServiceLink:
         self.receipts = Receipts(bounds)
         self.outbox = ServiceOutbox(self.counts, bounds, Seen(bounds.seen, seen))
         self.is_connected = asyncio.Event()
+        self.was_connected = False
+        """Whether the service has ever been there: before, nothing is meant for it."""
         self.unusable: EnsueError | None = None
         """A mistake in the settings, which trying again does not mend."""
         self._make = make
@@ -244,6 +246,7 @@ class ServiceLink:
         ]
         tasks = [asyncio.create_task(each) for each in work]
         self.is_connected.set()
+        self.was_connected = True
         self.unusable = None
         listener.connected(self)
         try:

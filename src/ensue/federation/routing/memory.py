@@ -1,4 +1,4 @@
-"""What a gateway keeps in a file: requests made while it ran, and what its neighbours had stated.
+"""What a gateway keeps in a file: requests made while it ran, what neighbours had stated, services.
 
 A gateway that comes back goes on with both, so that events which waited for it find their way
 before its neighbours have spoken. Which events its services have stands in files of its own beside
@@ -31,6 +31,7 @@ class MemoryFile(msgspec.Struct):
 
     requests: list[tuple[str, str]] = []
     stated: dict[str, list[Stated]] = {}
+    connected: list[str] = []
 
 
 class Memory:
@@ -45,6 +46,18 @@ class Memory:
         """Requests, each a service and a filter, and statements with the service of each."""
         stated = [(service, each) for service, all_ in self._kept.stated.items() for each in all_]
         return list(self._kept.requests), stated
+
+    @property
+    def connected(self) -> frozenset[str]:
+        """The services that have ever been there."""
+        return frozenset(self._kept.connected)
+
+    def was_connected(self, service: str) -> bool:
+        """Note that a service is there; tell whether that is the first time."""
+        if service in self._kept.connected:
+            return False
+        self._kept.connected.append(service)
+        return True
 
     def add(self, service: str, wanted: str) -> None:
         if (service, wanted) not in self._kept.requests:
