@@ -76,6 +76,8 @@ class Neighbours:
         self._marks: dict[str, int] = {}
         """Where the queues ended when the tree last changed."""
         self._turns = StatementTurns(self._name, links, wall() // 1_000_000)
+        self._known_alone: set[str] = set()
+        """Services at which links have listened and heard nobody."""
         self._listens: dict[str, asyncio.Task[None]] = {}
         """Links that have been connected so lately that not all who are there have been heard."""
         self._carries: dict[str, dict[str, bool]] = {each: {} for each in links}
@@ -114,6 +116,8 @@ class Neighbours:
         """Hear who is at a service that has just been connected, before its link opens."""
         await self._settle_down()
         self._listens.pop(service, None)
+        if not self._tree.has_company(service):
+            self._known_alone.add(service)
         self._changed.set()
 
     async def stop(self) -> None:
@@ -154,7 +158,8 @@ class Neighbours:
         link.tell(control.write(control.HelloAsked(self._name, self.instance)))
         if earlier := self._listens.pop(link.name, None):
             earlier.cancel()
-        self._listens[link.name] = asyncio.create_task(self._listen(link.name))
+        if self._tree.has_company(link.name) or link.name not in self._known_alone:
+            self._listens[link.name] = asyncio.create_task(self._listen(link.name))
         self._said.pop(link.name, None)
         self._say(link)
         self._changed.set()

@@ -133,14 +133,15 @@ async def _tell_troubles(gateway: Gateway) -> None:
             name, trouble = link["service"], link["trouble"]
             if link["connected"] and name in away:
                 away.discard(name)
-                told.pop(name, None)
+                told[name] = trouble
                 _say(f"ensue: service `{name}` at {link['address']} is connected")
+            elif trouble and not link["connected"] and name not in away:
+                away.add(name)
+                told[name] = trouble
+                _say(f"ensue: {trouble} (it is tried again)")
             elif trouble and told.get(name) != trouble:
                 told[name] = trouble
-                again = "" if link["connected"] else " (it is tried again)"
-                _say(f"ensue: {trouble}{again}")
-            if trouble and not link["connected"]:
-                away.add(name)
+                _say(f"ensue: {trouble}")
         waits_for = gateway.waits_for()
         if waits_for and not gateway.is_ready and now() - reminded > _SECONDS_BETWEEN_REASONS:
             reminded = now()

@@ -15,11 +15,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from ensue.errors import LinkError, UsageError
+from ensue.events.event import Event
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -43,7 +44,11 @@ aiormq: Any = driver("aiormq", "amqp")
 yarl: Any = driver("yarl", "amqp")
 
 BINDING = NameBinding("cloudevents_")
-MOST_IN_FLIGHT = 2000
+MOST_IN_FLIGHT = 20_000
+"""Messages that the broker hands out before the first of them is acknowledged: what stands behind
+them at the broker cannot be seen."""
+_MARK = "ensue.mark"
+"""The type of a message of the adapter to its own queue."""
 _SECONDS_TO_CONNECT = 10
 _PERSISTENT = 2
 _LONGEST_SHORT_TEXT = 255
@@ -67,6 +72,7 @@ class AmqpAdapter(Adapter):
         survives_restart=True,
         recalls=False,
         pushes_down="the queue or exchange of `address`",
+        sees_ahead=True,
         applies=(PRIORITY, EXPIRY),
         protection=("TLS", "user and password", "client certificate"),
     )
@@ -80,6 +86,7 @@ class AmqpAdapter(Adapter):
         self._receiving: Any = None
         self._exchanges: dict[str, Any] = {}
         self._consumers: list[tuple[Any, str]] = []
+        self._marks: dict[str, asyncio.Event] = {}
         self._events: Inbox[Incoming] = Inbox()
         self._control = ControlInbox()
 
@@ -131,6 +138,9 @@ class AmqpAdapter(Adapter):
             in_transit = address == self.service.transit_address
 
             async def receive(message: Any, in_transit: bool = in_transit) -> None:
+                if message.type == _MARK:
+                    await self._marked(message)
+                    return
                 # The driver cannot be told to wait, and the server counts no bytes.
                 came = _incoming(message, in_transit)
                 self._events.put_or_fail(came, self.service.name, "the rest comes again")
@@ -174,6 +184,33 @@ class AmqpAdapter(Adapter):
 
     async def hear(self) -> list[bytes]:
         return await self._control.take()
+
+    async def ahead(self) -> AsyncIterator[Sequence[Event]]:
+        """A message to one's own queue comes behind everything that is in it. In a queue that
+        others read too there can be none, and nothing that only this gateway is to have."""
+        own = [self.service.transit_address]
+        if self._options.exchange is not None:
+            own.append(self.service.address)
+        for address in own:
+            mark = f"{id(self)} {len(self._marks)} {time.monotonic_ns()}"
+            come = self._marks[mark] = asyncio.Event()
+            message = aio_pika.Message(mark.encode(), type=_MARK)
+            try:
+                sent = self._sending.default_exchange.publish(message, self._queue_name(address))
+                await self._do("cannot look ahead", sent)
+                await come.wait()
+            finally:
+                del self._marks[mark]
+        if self._events.is_failed:
+            raise LinkError(f"service `{self.service.name}`: the connection is lost")
+        yield [each.event for each in self._events.waiting() if each.event is not None]
+
+    async def _marked(self, message: Any) -> None:
+        """A mark has come; that of an earlier connection is only put away."""
+        if come := self._marks.get(message.body.decode("utf-8", "replace")):
+            come.set()
+        with contextlib.suppress(*_FAILURES):
+            await message.ack()
 
     async def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -269,6 +306,8 @@ class AmqpAdapter(Adapter):
         lost = LinkError(f"service `{self.service.name}`: the connection is lost: {reason}")
         self._events.fail(lost)
         self._control.fail(lost)
+        for each in self._marks.values():
+            each.set()
 
     async def _do(self, doing: str, call: Awaitable[Any]) -> Any:
         try:

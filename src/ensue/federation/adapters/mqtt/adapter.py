@@ -143,14 +143,12 @@ class MqttAdapter(Adapter):
         if self._is_listening:
             # To subscribe again would bring messages again that the broker retains.
             return
-        service = self.service
-        topics = [(service.address, self._options.qos), (service.transit_address, 1)]
-        topics.append((self._mark_topic, 1))
+        topics = [(self.service.address, self._options.qos), (self.service.transit_address, 1)]
         await self._do("cannot subscribe", self._subscribe(topics))
         self._is_listening = True
 
     async def unlisten(self) -> None:
-        topics = [self.service.address, self.service.transit_address, self._mark_topic]
+        topics = [self.service.address, self.service.transit_address]
         await self._do("cannot unsubscribe", self._client.unsubscribe(topics))
         self._is_listening = False
 
@@ -177,10 +175,10 @@ class MqttAdapter(Adapter):
 
     async def ahead(self) -> AsyncIterator[Sequence[Event]]:
         """A message to oneself comes behind everything that the broker had for this session."""
-        mark = f"{id(self)} {next(self._numbers)}".encode()
+        mark = _MARK + f"{self._identifier()} {next(self._numbers)}".encode()
         come = self._marks[mark] = asyncio.Event()
         try:
-            self._put(self._mark_topic, mark, 1, None)
+            self._put(self.service.control_address, mark, 1, None)
             await come.wait()
         finally:
             del self._marks[mark]
@@ -265,12 +263,12 @@ class MqttAdapter(Adapter):
     def _received(self, client: Any, _data: Any, message: Any) -> None:
         topic = message.topic
         if topic == self.service.control_address:
-            self._control.put(bytes(message.payload))
-            client.ack(message.mid, message.qos)
-        elif topic == self._mark_topic:
-            client.ack(message.mid, message.qos)
-            if come := self._marks.get(bytes(message.payload)):
+            payload = bytes(message.payload)
+            if come := self._marks.get(payload):
                 come.set()
+            elif not payload.startswith(_MARK):
+                self._control.put(payload)
+            client.ack(message.mid, message.qos)
         else:
             incoming = self._incoming(message, topic == self.service.transit_address)
             self._events.put_or_fail(incoming, self.service.name)
@@ -303,10 +301,6 @@ class MqttAdapter(Adapter):
         except (aiomqtt.MqttError, OSError) as error:
             raise broken(self.service, doing, error) from None
 
-    @property
-    def _mark_topic(self) -> str:
-        return f"{self.service.control_address}/marks/{self._identifier()}"
-
     def _identifier(self) -> str:
         """The name of the session. Another address is another session, with messages of its own."""
         service = self.service
@@ -315,6 +309,8 @@ class MqttAdapter(Adapter):
         return f"ensue-{service.gateway}-{service.name}-{mark}"
 
 
+_MARK = b"ensue mark "
+"""How a message of a gateway to itself begins, at the address of control messages."""
 _ERROR = 8
 """Paho's level of a message in its log that tells of an error."""
 
