@@ -2,8 +2,8 @@
 
 `make package` runs it. What is looked at: the console's files are in the wheel, the page and every
 module that it loads come from the installed server, an event is taken, SIGHUP reloads and SIGTERM
-ends in order. The unit for systemd is verified where `systemd-analyze` is there. It needs a package
-registry, and takes a minute or two.
+ends in order. The unit for systemd is verified where `systemd-analyze` is there, and the dashboard
+against the schema of Grafana. It needs a package registry, and takes a minute or two.
 """
 
 from __future__ import annotations
@@ -26,6 +26,32 @@ RULE = """
 eventtype A { attribute long n; };
 A correlation Twice (A a) a{2} { case true: push a; }
 """
+DASHBOARD = """
+import json, sys
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+register_default_plugins()
+given = json.load(open(sys.argv[1]))
+known = json.loads(JSONEncoder().encode(Dashboard.from_json(given)))
+
+def unknown(given, known, path=""):
+    if isinstance(given, dict):
+        for name, value in given.items():
+            if name in known:
+                yield from unknown(value, known[name], f"{path}/{name}")
+            elif value not in (None, [], {}, "", False):
+                yield f"{path}/{name}"
+    elif isinstance(given, list):
+        for number, value in enumerate(given):
+            yield from unknown(value, known[number], f"{path}/{number}")
+    elif given != known:
+        yield path
+
+if found := list(unknown(given, known)):
+    sys.exit(f"not of the schema: {found}")
+"""
 
 
 def main() -> None:
@@ -35,6 +61,7 @@ def main() -> None:
         python = installed(place, wheel)
         checked_serving(place, python)
         verified_unit(place, python.parent / "ensue")
+        verified_dashboard(place)
     print("the package serves")
 
 
@@ -112,6 +139,14 @@ def verified_unit(place: Path, command: Path) -> None:
     # Exposure in tenths, from 0 (none) to 100.
     run(tool, "security", "--offline=true", "--threshold=20", unit)
     print("the unit is verified, and exposes little")
+
+
+def verified_dashboard(place: Path) -> None:
+    """Whether Grafana's schema, as its library for Python has it, knows all of the dashboard."""
+    python = place / "tools" / "bin" / "python"
+    pip(python, "grafana-foundation-sdk")
+    run(python, "-c", DASHBOARD, ROOT / "deploy" / "monitoring" / "dashboard.json")
+    print("the dashboard is of Grafana's schema")
 
 
 def awaited(file: Path, pattern: str) -> str:

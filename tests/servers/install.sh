@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the servers that tests/history and tests/federation start, the browser that tests/server drives
+# Installs the servers that tests/history, tests/federation and tests/server start, the browser that tests/server drives
 # and the editor of tests/editor, where that is possible without asking: on Debian and its kin, as root. Elsewhere it says what
 # is missing; the tests then skip, and say so.
 set -eu
@@ -17,6 +17,8 @@ command -v npm >/dev/null 2>&1 || missing="$missing npm"
 for server in mosquitto nats-server rabbitmq-server redis-server; do
     command -v "$server" >/dev/null 2>&1 || [ -x "/usr/sbin/$server" ] || missing="$missing $server"
 done
+# For the dashboard and the alerts of deploy/monitoring.
+command -v promtool >/dev/null 2>&1 || missing="$missing prometheus"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] && sudo -n true 2>/dev/null; then

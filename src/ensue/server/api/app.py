@@ -116,6 +116,7 @@ def application(settings: Settings, hosted: Channels, gateway: Any = None) -> St
     app.state.gateway = gateway
     app.state.is_ready = False
     app.state.turns = QuestionTurns()
+    app.state.limits = settings.limits
     app.state.refused_logins = tokens.refused
     app.state.answers = AnswerCounts()
     return app

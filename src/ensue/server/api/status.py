@@ -45,6 +45,8 @@ SERIES: Final[Sequence[tuple[str, str, str, Callable[[Station], float]]]] = (
     ("recovery_entries", "journal entries that this start has read again", GAUGE,
      lambda of: of.replayed),
     ("recovery_seconds", "how long this start has read", GAUGE, lambda of: of.recovery_seconds),
+    ("journal_failing", "1 while the journal cannot be written to", GAUGE,
+     lambda of: int(of.line.failure is not None)),
     ("libraries", "libraries that run", GAUGE, lambda of: len(of.hosted)),
     ("troubles", "what is wrong at the moment; the log says what", GAUGE,
      lambda of: len(list(of.troubles))),
@@ -52,6 +54,7 @@ SERIES: Final[Sequence[tuple[str, str, str, Callable[[Station], float]]]] = (
      lambda of: round(time.time() - of.figures.started, 1)),
 )  # fmt: skip
 """Metrics of a channel: name, words, kind, and value."""
+LIMITS: Final = ("waiting_events", "history_lag", "subscribers", "connections", "keys")
 
 
 async def health(request: Request) -> Response:
@@ -115,6 +118,10 @@ def _metrics(state: State) -> Iterator[str]:
         yield f'ensue_refused_logins_total{{reason="{reason}"}} {count}'
     yield from _head("ensue_ready", "whether everything is in force", "gauge")
     yield f"ensue_ready {int(state.is_ready)}"
+    yield from _head("ensue_limit", "limits that metrics can come up to", "gauge")
+    limits = state.limits
+    for name in LIMITS:
+        yield f'ensue_limit{{limit="{name}"}} {getattr(limits, name)}'
     yield from _channel_metrics(list(state.channels))
 
 
