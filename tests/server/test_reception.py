@@ -9,7 +9,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -89,6 +89,39 @@ def test_a_head_without_end_is_cut_off(live: Live, parts: tuple[bytes, ...]) -> 
     answer = answer_to(live, *parts)
 
     assert answer == b"" or answer.split()[1] in (b"400", b"431")
+
+
+def head_of(kind: str, size: int) -> bytes:
+    """A request whose head has so many bytes."""
+    upgrade = (
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    )
+    path, more = {
+        "one header": ("/health", "X: {}\r\n"),
+        "many headers": ("/health", "A: b\r\n" * 5_000 + "X: {}\r\n"),
+        "a path": ("/{}", ""),
+        "a query": ("/health?{}", ""),
+        "a WebSocket": ("/v1/events/socket", f"{upgrade}X: {{}}\r\n"),
+    }[kind]
+    close = "" if "WebSocket" in kind else "Connection: close\r\n"
+    form = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{close}{more}\r\n"
+    return form.format("x" * (size - len(form) + 2)).encode()
+
+
+@pytest.mark.parametrize("parts", [1, 7])
+@pytest.mark.parametrize("kind", ["one header", "many headers", "a path", "a query", "a WebSocket"])
+def test_a_head_may_have_64_kib_and_not_one_byte_more(live: Live, kind: str, parts: int) -> None:
+    for size, is_allowed in ((65_536, True), (65_537, False), (66_000, False), (130_000, False)):
+        request = head_of(kind, size)
+        assert len(request) == size
+        step = -(-size // parts)
+        with dialled(live) as caller:
+            with suppress(OSError):
+                for begin in range(0, size, step):
+                    caller.sendall(request[begin : begin + step])
+            status = caller.recv(64).split()[1]
+        assert (status != b"431") is is_allowed, (size, status)
 
 
 SMUGGLED = {
@@ -253,12 +286,12 @@ def test_a_socket_whose_address_is_too_long_is_refused_without_a_traceback(
     live: Live, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    target = b"/v1/events/socket?filter=" + b"a" * 9_000
+    target = b"/v1/events/socket?filter=" + b"a" * 70_000
     upgrade = (
         b" HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         b"Sec-WebSocket-Key: " + base64.b64encode(bytes(16)) + b"\r\nSec-WebSocket-Version: 13\r\n"
     )
-    many = b"".join(b"X%d: y\r\n" % number for number in range(200))
+    many = b"".join(b"X%d: y\r\n" % number for number in range(9_000))
     for request in (
         b"GET " + target + upgrade + b"\r\n",
         b"GET /v1/events/socket" + upgrade + many + b"\r\n",

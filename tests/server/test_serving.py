@@ -60,6 +60,78 @@ secret = "${env:NO_SUCH_VARIABLE_HERE}"
     assert "NO_SUCH_VARIABLE_HERE" in lines[10]
 
 
+def test_libraries_and_secrets_are_among_the_problems(tmp_path: Path) -> None:
+    (tmp_path / "wrong.cor").write_text(
+        "eventtype A { attribute lnog n; };\nA correlation X (B b)\n"
+    )
+    (tmp_path / "binary.cor").write_bytes(b"\xff\xfe")
+    (tmp_path / "good.cor").write_text(RULES)
+    file = tmp_path / "ensue.toml"
+    file.write_text(
+        """[server]
+lateness = "soon"
+[[library]]
+file = "good.cor"
+[[library]]
+name = "good"
+file = "good.cor"
+[[library]]
+name = "wrong"
+file = "wrong.cor"
+[[library]]
+name = "binary"
+file = "binary.cor"
+[[token]]
+name = "a"
+roles = ["publish"]
+secret = "${env:NO_SUCH_VARIABLE_HERE}"
+[[token]]
+name = "b"
+roles = ["publish"]
+secret = "${file:/no/such/file}"
+[gateway]
+name = "x"
+[[service]]
+name = "cars"
+kind = "mqtt"
+url = "mqtt://user:${env:NO_SUCH_PASSWORD}@127.0.0.1"
+address = "cars"
+"""
+    )
+    with pytest.raises(UsageError) as told:
+        read_settings(file)
+    text = str(told.value)
+    begins = f"{file}:"
+    lines = [line.removeprefix(begins) for line in text.splitlines() if line.startswith(begins)]
+
+    # One of each: a secret that is not there is not told as too short, too.
+    assert [line.partition(":")[0].strip() for line in lines] == [
+        "2", "3", "10", "13", "17", "21", "[[service]] 1 url",
+    ]  # fmt: skip
+    assert "library `wrong` has 2 errors" in text
+    assert "wrong.cor:1:25: error" in text
+    assert "= did you mean `long`?" in text
+    assert "binary.cor:1: the file is not UTF-8" in text
+    assert "NO_SUCH_VARIABLE_HERE" in text
+    assert "NO_SUCH_PASSWORD" in text
+
+
+def test_a_reload_with_one_wrong_library_changes_none(tmp_path: Path) -> None:
+    names = ("first", "second")
+    for name in names:
+        (tmp_path / f"{name}.cor").write_text(RULES)
+    tables = "".join(f'[[library]]\nname = "{each}"\nfile = "{each}.cor"\n' for each in names)
+    server = ServerProcess(tmp_path, tables)
+    (tmp_path / "first.cor").write_text(RULES.replace("> 60", "> 70"))
+    (tmp_path / "second.cor").write_text("eventtype")
+    server.process.send_signal(signal.SIGHUP)
+    _wait_for(server, "not reloaded")
+    libraries = httpx.get(f"{server.url}/v1/libraries").json()
+
+    assert [each["version"] for each in libraries] == [1, 1]
+    assert server.stop() == 0
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -14,8 +14,9 @@ from http import HTTPStatus
 from typing import Any, Final, cast
 
 from uvicorn._types import ASGISendEvent
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets import http11
 from websockets.frames import CloseCode, Frame
 
 from ensue.server.api.requests.problems import MEDIA_TYPE, document
@@ -23,7 +24,7 @@ from ensue.server.logs.requests import AnswerCounts
 from ensue.server.settings.tables import LimitsTable
 
 LARGEST_HEAD: Final = 64 * 1024
-"""Bytes of a request line and its headers."""
+"""Bytes of a request line and its headers, as it is usually written: a space behind each colon."""
 LARGEST_FRAMING: Final = 16 * 1024 * 1024
 """Bytes of a body's chunk sizes and trailers; no more than `FRAMING_SHARE` times the body, too."""
 FRAMING_SHARE: Final = 8
@@ -34,6 +35,11 @@ MOST_FRAGMENTS: Final = 1_024
 """Parts of one message of a WebSocket."""
 LOOK_SECONDS: Final = 2.0
 """How often it is looked whether the patience with a connection has ended, at least."""
+
+
+# A WebSocket begins with a head as any request does; its library would allow less of it.
+http11.MAX_LINE_LENGTH = LARGEST_HEAD
+http11.MAX_NUM_HEADERS = LARGEST_HEAD // len(b"a:\r\n")
 
 
 def _refusal(status: int, name: str, detail: str, *headers: str) -> bytes:
@@ -130,6 +136,7 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
 
     _framing = 0
     _body = 0
+    _head = 0
     _is_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -147,13 +154,23 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
         super().data_received(data)
         allowed = LARGEST_HEAD + min(FRAMING_SHARE * self._body, LARGEST_FRAMING)
         if self._framing > allowed and not self.transport.is_closing():
-            if self._is_head and self.cycle is None:
+            answering: RequestResponseCycle | None = self.cycle
+            if self._is_head and (answering is None or answering.response_complete):
                 self._answer(431, HEAD_TOO_LARGE)
             self.transport.close()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
-        self._answer(400, NO_REQUEST)
+        if self._head > LARGEST_HEAD:
+            self._answer(431, HEAD_TOO_LARGE)
+        else:
+            self._answer(400, NO_REQUEST)
         self.transport.close()
+
+    def _count_head(self, size: int) -> None:
+        """Count bytes of a head. An error in what the parser calls ends the connection, by 431."""
+        self._head += size
+        if self._is_head and self._head > LARGEST_HEAD:
+            raise ValueError("the head is too large")
 
     def _answer(self, status: int, answer: bytes) -> None:
         """Answer what does not come as far as the application."""
@@ -170,10 +187,21 @@ class HttpConnection(PatientConnection, HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._is_head = True
+        # A space, the version, the end of the line, and the empty line behind the headers.
+        self._head = len(b"  HTTP/1.1\r\n\r\n")
         if self._patience is not None and self._patience.until is None:
             self._patience.until = self.loop.time() + self.limits.head_seconds
 
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        self._count_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        self._count_head(len(name) + len(value) + len(b": \r\n"))
+
     def on_headers_complete(self) -> None:
+        self._count_head(len(self.parser.get_method()))
         self._is_head = False
         if self._patience is not None:
             self._patience.until = self.loop.time() + self.limits.body_seconds

@@ -26,7 +26,8 @@ import msgspec
 import uvicorn
 from starlette.applications import Starlette
 
-from ensue.errors import EnsueError, UsageError
+from ensue.errors import EnsueError, LibraryError, UsageError
+from ensue.library import Library
 from ensue.server.api.app import application
 from ensue.server.api.opening import OpeningApplication
 from ensue.server.channels.hosting import Channels
@@ -36,6 +37,7 @@ from ensue.server.logs.requests import AnswerCounts, NamedRequests
 from ensue.server.logs.writing import begin_log
 from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
+from ensue.server.settings.libraries import text_of, words_of
 from ensue.server.settings.settings import is_loopback, split_address
 from ensue.server.station.rules.libraries import Edit
 from ensue.version import __version__
@@ -235,13 +237,26 @@ class ServingProcess:
     # --- libraries of the file, and reading it again ----------------------------------------------
 
     async def _put_libraries(self, channels: Channels, settings: Settings) -> list[str]:
-        """Put the libraries that the file names, where they differ; which ones did."""
-        changed: list[str] = []
+        """Put the libraries that the file names, where they differ; which ones did.
+
+        All are read before the first is put, so that a mistake changes nothing.
+        """
+        read: list[tuple[str, Library]] = []
+        problems: list[str] = []
         for each in settings.libraries:
+            text = text_of(settings, each)
+            try:
+                library = await channels[each.channel].libraries.read(each.name, text, each.file)
+                read.append((text, library))
+            except LibraryError as error:
+                problems.append(words_of(each.name, error))
+        if problems:
+            raise UsageError("\n".join(problems))
+        changed: list[str] = []
+        for each, (text, library) in zip(settings.libraries, read, strict=True):
             libraries = channels[each.channel].libraries
-            text = (settings.folder / each.file).read_text("utf-8")
             edit = Edit(each.name, "file", each.file)
-            change = await libraries.put(edit, text)
+            change = await libraries.put(edit, text, library)
             if change.enabled != each.enabled:
                 change = await libraries.enable(edit, each.enabled)
             if change.is_new:

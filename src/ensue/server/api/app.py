@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
@@ -36,63 +37,66 @@ from ensue.server.channels.hosting import Channels
 from ensue.server.logs.requests import AnswerCounts
 from ensue.server.settings import Settings
 
+Endpoint = Callable[[Request], Awaitable[Response]]
+
 
 async def described(_: Request) -> Response:
     """The description of this API."""
     return Response(openapi_document(), media_type="application/json")
 
 
+def _at(path: str, **methods: Endpoint) -> Route:
+    """All methods of one path in one route, so that a refusal of another can name them all."""
+
+    async def endpoint(request: Request) -> Response:
+        method = "GET" if request.method == "HEAD" and "HEAD" not in methods else request.method
+        return await methods[method](request)
+
+    return Route(path, endpoint, methods=list(methods))
+
+
 def routes(with_console: bool) -> list[BaseRoute]:
     library = "/v1/libraries/{name}"
     rule = library + "/rules/{rule}"
     found: list[BaseRoute] = [
-        Route("/v1/events", publishing.publish, methods=["POST"]),
-        Route("/v1/events", subscribing.events, methods=["GET"]),
         WebSocketRoute("/v1/events/socket", subscribing.socket),
-        Route("/v1/events/socket", subscribing.socket_wanted, methods=["GET"]),
         WebSocketRoute("/v1/events", subscribing.bare_socket),
-        Route("/v1/libraries", libraries.listed, methods=["GET"]),
-        Route(library, libraries.got, methods=["GET"]),
-        Route(library, libraries.put, methods=["PUT"]),
-        Route(library, libraries.deleted, methods=["DELETE"]),
-        Route(library + "/versions", versions.versions, methods=["GET"]),
-        Route(library + "/versions/{version:int}", versions.version, methods=["GET"]),
-        Route(library + "/difference", versions.between, methods=["GET"]),
-        Route(library + "/difference", versions.proposed, methods=["POST"]),
-        Route(library + "/enable", libraries.enabled, methods=["POST"]),
-        Route(library + "/disable", libraries.disabled, methods=["POST"]),
-        Route(library + "/rollback", libraries.rolled_back, methods=["POST"]),
-        Route(library + "/dry-run", libraries.tried, methods=["POST"]),
-        Route("/v1/rules", rules.listed, methods=["GET"]),
-        Route(rule, rules.one, methods=["GET"]),
-        Route(rule + "/why", rules.why, methods=["GET"]),
-        Route("/v1/history", history.history, methods=["GET"]),
-        Route("/v1/outputs", history.outputs, methods=["GET"]),
-        Route("/v1/outputs/{position:int}", history.output, methods=["GET"]),
-        Route("/v1/outputs/{position:int}/why", history.why, methods=["GET"]),
-        Route("/v1/filter", filters.names, methods=["GET"]),
-        Route("/v1/types", types.types, methods=["GET"]),
-        Route("/v1/ontology", types.ontology, methods=["GET"]),
-        Route("/v1/ontology/reload", types.ontology_read, methods=["POST"]),
-        Route("/v1/audit", audit.audit, methods=["GET"]),
-        Route("/v1/playground", playground.play, methods=["POST"]),
-        Route("/v1/webhooks", webhooks.listed, methods=["GET"]),
-        Route("/v1/webhooks/{name}", webhooks.got, methods=["GET"]),
-        Route("/v1/webhooks/{name}", webhooks.put, methods=["PUT"]),
-        Route("/v1/webhooks/{name}", webhooks.deleted, methods=["DELETE"]),
-        Route("/v1/figures", figures.figures, methods=["GET"]),
-        Route("/v1/gateways", channels.gateways, methods=["GET"]),
-        Route("/v1/channels", channels.channels, methods=["GET"]),
-        Route("/v1/openapi.json", described, methods=["GET"]),
-        Route("/metrics", status.metrics, methods=["GET"]),
-        Route("/health", status.health, methods=["GET"]),
-        Route("/ready", status.ready, methods=["GET"]),
+        _at("/v1/events", POST=publishing.publish, GET=subscribing.events),
+        _at("/v1/events/socket", GET=subscribing.socket_wanted),
+        _at("/v1/libraries", GET=libraries.listed),
+        _at(library, GET=libraries.got, PUT=libraries.put, DELETE=libraries.deleted),
+        _at(library + "/versions", GET=versions.versions),
+        _at(library + "/versions/{version:int}", GET=versions.version),
+        _at(library + "/difference", GET=versions.between, POST=versions.proposed),
+        _at(library + "/enable", POST=libraries.enabled),
+        _at(library + "/disable", POST=libraries.disabled),
+        _at(library + "/rollback", POST=libraries.rolled_back),
+        _at(library + "/dry-run", POST=libraries.tried),
+        _at("/v1/rules", GET=rules.listed),
+        _at(rule, GET=rules.one),
+        _at(rule + "/why", GET=rules.why),
+        _at("/v1/history", GET=history.history),
+        _at("/v1/outputs", GET=history.outputs),
+        _at("/v1/outputs/{position:int}", GET=history.output),
+        _at("/v1/outputs/{position:int}/why", GET=history.why),
+        _at("/v1/filter", GET=filters.names),
+        _at("/v1/types", GET=types.types),
+        _at("/v1/ontology", GET=types.ontology),
+        _at("/v1/ontology/reload", POST=types.ontology_read),
+        _at("/v1/audit", GET=audit.audit),
+        _at("/v1/playground", POST=playground.play),
+        _at("/v1/webhooks", GET=webhooks.listed),
+        _at("/v1/webhooks/{name}", GET=webhooks.got, PUT=webhooks.put, DELETE=webhooks.deleted),
+        _at("/v1/figures", GET=figures.figures),
+        _at("/v1/gateways", GET=channels.gateways),
+        _at("/v1/channels", GET=channels.channels),
+        _at("/v1/openapi.json", GET=described),
+        _at("/metrics", GET=status.metrics),
+        _at("/health", GET=status.health),
+        _at("/ready", GET=status.ready),
     ]
     if with_console:
-        found += [
-            Route("/", console.page, methods=["GET"]),
-            Route("/console/{file:path}", console.file, methods=["GET"]),
-        ]
+        found += [_at("/", GET=console.page), _at("/console/{file:path}", GET=console.file)]
     return found
 
 

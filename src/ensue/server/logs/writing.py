@@ -100,6 +100,8 @@ def begin_log(settings: Settings, stream: TextIO | None = None) -> None:
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(logging.WARNING)
+    # It tells each request that is none, of which a stranger can send many: metrics count them.
+    logging.getLogger("uvicorn").setLevel(logging.ERROR)
     logging.getLogger(OURS).setLevel(table.level.upper())
     # Asked for, it is written whatever the level is.
     logging.getLogger("ensue.server.access").setLevel(logging.INFO)

@@ -1,8 +1,8 @@
 """From the file of `ensue serve` to `Settings`: read, checked, every problem told at once.
 
 In comes the path of a TOML file, or nothing; out go `Settings`, or a `UsageError` with a line for
-each problem, located by file and line. The tables of a gateway are handed on as they are. Whether
-a library in a file is right is told when it is put, and whether a port is free when it is opened.
+each problem, located by file and line, and below it what is wrong with a library. The tables of a
+gateway are handed on as they are. Whether a port is free is told when it is opened.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ensue.errors import EnsueError, UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
 from ensue.server.settings import places
+from ensue.server.settings.libraries import check_libraries
 from ensue.server.settings.settings import Settings, is_loopback, split_address
 from ensue.server.settings.tables import (
     ARRAYS,
@@ -66,6 +67,10 @@ class _SettingsReader:
         self._lines = lines
         self._where = where
         self._problems: list[tuple[int, str]] = []
+        self._unresolved: set[places.Path] = set()
+        self._numbers: dict[str, list[int]] = {}
+        """Where each table of an array stands, of those that could be read."""
+        self._is_checking = False
 
     def settings(self, tables: Mapping[str, Any], folder: Path) -> Settings:
         known = [*TABLES, *ARRAYS, *GATEWAY_TABLES]
@@ -84,7 +89,9 @@ class _SettingsReader:
             folder=folder,
             where=self._where,
         )
+        self._is_checking = True
         self._check(settings)
+        check_libraries(settings, self._library_problem)
         lines = self._told() + self._gateway_problems(gateway)
         if lines:
             raise UsageError("\n".join(lines))
@@ -122,6 +129,7 @@ class _SettingsReader:
                 continue
             table = self._struct(ARRAYS[name], each, (name, number))
             if table is not None:
+                self._numbers.setdefault(name, []).append(number)
                 yield table
 
     def _struct(
@@ -154,9 +162,24 @@ class _SettingsReader:
             return [self._resolved(each, path) for each in value]
         if not isinstance(value, str):
             return value
-        return replaced(value, lambda problem: self._problem(path, f"`{path[-1]}`: {problem}"))
+
+        def unresolved(problem: str) -> None:
+            self._unresolved.add(path)
+            self._problem(path, f"`{path[-1]}`: {problem}")
+
+        return replaced(value, unresolved)
+
+    def _library_problem(self, number: int, what: str) -> None:
+        self._problem(("library", number, "file"), what)
+
+    def _place(self, path: places.Path) -> places.Path:
+        """A path in the file, of one in the settings, which lack what could not be read."""
+        if self._is_checking and len(path) > 1 and isinstance(path[1], int):
+            return path[0], self._numbers[str(path[0])][path[1]], *path[2:]
+        return path
 
     def _problem(self, path: places.Path, what: str) -> None:
+        path = self._place(path)
         self._problems.append((places.line_of(self._lines, path), what))
         if len(self._problems) >= MOST_PROBLEMS:
             raise UsageError("\n".join([*self._told(), STOPPED]))
@@ -293,7 +316,8 @@ class _SettingsReader:
                 ("token", number),
                 f"token `{token.name}` needs `secret` or `sha256`, one of the two",
             )
-        if token.secret is not None and len(token.secret) < 16:
+        is_known = self._place(("token", number, "secret")) not in self._unresolved
+        if token.secret is not None and is_known and len(token.secret) < 16:
             self._problem(
                 ("token", number, "secret"),
                 f"the secret of `{token.name}` has {len(token.secret)} characters, and at least 16"

@@ -26,6 +26,11 @@ def _query(name: str, schema: Schema, words: str) -> dict[str, Any]:
     return {"name": name, "in": "query", "schema": schema, "description": words}
 
 
+def _joined(name: str, of: Schema, words: str) -> dict[str, Any]:
+    """A parameter of several values with commas between them."""
+    return {**_query(name, array(of), words), "style": "form", "explode": False}
+
+
 def _header(name: str, words: str) -> dict[str, Any]:
     return {"name": name, "in": "header", "schema": s.TEXT, "description": words}
 
@@ -57,9 +62,9 @@ UNTIL: Final = _query("until", s.TIME, "the first time that no longer counts")
 SEARCH: Final = _query("search", s.TEXT, "a text somewhere in it, whatever its case")
 SUBSCRIPTION: Final = [
     FILTER,
-    _query("kinds", s.TEXT, "`event`, `output`, `late`, joined by commas"),
-    _query("library", s.TEXT, "only outputs of these libraries, joined by commas"),
-    _query("correlation", s.TEXT, "only outputs of these rules, joined by commas"),
+    _joined("kinds", s.KIND, "what is wanted, joined by commas"),
+    _joined("library", s.TEXT, "only outputs of these libraries, joined by commas"),
+    _joined("correlation", s.TEXT, "only outputs of these rules, joined by commas"),
     _query("rules", s.TEXT, "a library of one's own: its outputs are given"),
     _query("after", s.TEXT, "the id that was received last; `Last-Event-ID` says the same"),
 ]

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
+
+from ensue.lang.diagnostics import Severity
+from ensue.machine.plan import Form
+from ensue.server.api.requests.problems import NAMES, PREFIX
+from ensue.server.station.entries import KINDS
+from ensue.server.station.record.registry import ACTIONS
 
 Schema = dict[str, Any]
 
@@ -13,6 +19,8 @@ REAL: Schema = {"type": "number"}
 YES_NO: Schema = {"type": "boolean"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 ANYTHING: Schema = {}
+KIND: Schema = {"type": "string", "enum": list(KINDS)}
+CAUSE: Schema = {"type": "string", "enum": ["event", "output", "clock"]}
 
 
 def ref(name: str) -> Schema:
@@ -25,6 +33,10 @@ def array(of: Schema) -> Schema:
 
 def maybe(of: Schema) -> Schema:
     return {"anyOf": [of, {"type": "null"}]}
+
+
+def one_of(*choices: str) -> Schema:
+    return {"type": "string", "enum": list(choices)}
 
 
 def record(optional: Sequence[str] = (), /, **members: Schema) -> Schema:
@@ -59,11 +71,11 @@ _RULE = {
     "without_key": NUMBER,
     "last": maybe(record(position=NUMBER, time=TIME, key=maybe(TEXT), id=TEXT)),
 }
-_DRAWN = {"text": TEXT, "form": TEXT, "why_form": TEXT, "svg": maybe(TEXT)}
+_DRAWN = {"text": TEXT, "form": one_of(*get_args(Form)), "why_form": TEXT, "svg": maybe(TEXT)}
 _DONE = record(part=TEXT, time=TIME, event=maybe(TEXT))
 _WEBHOOK = {
     "url": {"type": "string", "format": "uri"},
-    "kinds": array({"enum": ["event", "output", "late"]}),
+    "kinds": array(KIND),
     "filter": maybe(TEXT),
     "library": maybe(TEXT),
     "correlation": maybe(TEXT),
@@ -75,11 +87,14 @@ _SAMPLE_COUNTS = (
 
 SCHEMAS: dict[str, Schema] = {
     "Problem": {
-        **record(type=TEXT, title=TEXT, status=NUMBER, detail=TEXT),
+        **record(
+            type=one_of(*(f"{PREFIX}{each}" for each in NAMES)),
+            title=TEXT, status=NUMBER, detail=TEXT,
+        ),
         "description": "RFC 9457; `detail` says what to do",
     },
     "Diagnostic": record(
-        severity={"enum": ["error", "warning"]},
+        severity=one_of(*get_args(Severity)),
         code=TEXT,
         message=TEXT,
         line=NUMBER,
@@ -208,14 +223,19 @@ SCHEMAS: dict[str, Schema] = {
         library=maybe(TEXT),
         event=ref("Event"),
         trigger=TEXT,
-        causes=array(record(id=TEXT, kind=TEXT, seq=maybe(NUMBER), event=maybe(ref("Event")))),
+        causes=array(
+            record(
+                id=TEXT, kind=one_of("event", "output"), seq=maybe(NUMBER),
+                event=maybe(ref("Event")),
+            )
+        ),
     ),
     "OutputReason": record(
         why=maybe(TEXT),
         causes=array(
             record(
                 part=TEXT,
-                kind=TEXT,
+                kind=CAUSE,
                 time=TIME,
                 id=maybe(TEXT),
                 seq=maybe(NUMBER),
@@ -243,7 +263,7 @@ SCHEMAS: dict[str, Schema] = {
         files=array(TEXT),
     ),
     "Audited": record(
-        number=NUMBER, at=TIME, author=TEXT, action=TEXT, subject=TEXT, detail=TEXT
+        number=NUMBER, at=TIME, author=TEXT, action=one_of(*ACTIONS), subject=TEXT, detail=TEXT
     ),
     "Tried": request(("events", "until"), library=TEXT, events=TEXT, until=maybe(TEXT)),
     "Played": record(
@@ -255,7 +275,7 @@ SCHEMAS: dict[str, Schema] = {
                 event=ref("Event"),
                 seconds=REAL,
                 why=TEXT,
-                causes=array(record(part=TEXT, kind=TEXT, number=maybe(NUMBER), seconds=REAL)),
+                causes=array(record(part=TEXT, kind=CAUSE, number=maybe(NUMBER), seconds=REAL)),
             )
         ),
         waiting=array(record(rule=TEXT, key=maybe(TEXT), text=TEXT)),
@@ -291,9 +311,10 @@ SCHEMAS: dict[str, Schema] = {
         ),
     ),
     "Channel": record(
-        name=TEXT, url=TEXT, clock=TEXT, lateness=TEXT, position=NUMBER, events=NUMBER,
-        outputs=NUMBER, libraries=array(TEXT), links=array(ANYTHING),
+        name=TEXT, url=TEXT, clock=one_of("wall", "events"), lateness=TEXT,
+        position=NUMBER, events=NUMBER, outputs=NUMBER, libraries=array(TEXT),
+        links=array(ANYTHING),
     ),
     "Gateway": record(health=ANYTHING, status=ANYTHING),
-    "Status": record(status=TEXT),
+    "Status": record(status=one_of("ok", "ready", "starting")),
 }  # fmt: skip

@@ -33,6 +33,14 @@ from ensue.server.station.preconditions import ChangedError
 from ensue.server.station.rules.libraries import LimitedError, UnknownError
 
 MEDIA_TYPE: Final = "application/problem+json"
+PREFIX: Final = "urn:ensue:problem:"
+NAMES: Final = (
+    "batch", "body", "busy", "changed", "channel", "connections", "content-encoding", "event",
+    "failing", "gone", "head", "history", "host", "http", "internal", "json", "library", "limit",
+    "media-type", "not-ready", "ontology", "origin", "parameter", "position", "query", "rate",
+    "replay", "request", "role", "starting", "subject", "token", "unknown", "usage", "websocket",
+)  # fmt: skip
+"""The last parts of `type`: what callers may tell problems apart by."""
 TITLES: Final = {
     400: "the request cannot be understood",
     401: "a token is needed",
@@ -79,7 +87,7 @@ class ProblemError(Exception):
 
 def document(status: int, name: str, detail: str, **more: Any) -> bytes:
     members = {
-        "type": f"urn:ensue:problem:{name}",
+        "type": f"{PREFIX}{name}",
         "title": TITLES.get(status, "a problem"),
         "status": status,
         "detail": detail,

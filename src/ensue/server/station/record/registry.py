@@ -8,9 +8,14 @@ here.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ensue.server.station.record.journal import ServerJournal
+
+ACTIONS: Final = (
+    "put", "roll back", "enable", "disable", "delete", "put webhook", "delete webhook", "reload",
+)  # fmt: skip
+"""What the audit log tells of."""
 
 
 class Version(NamedTuple):

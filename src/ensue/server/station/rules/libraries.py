@@ -139,9 +139,18 @@ class Libraries:
 
     # --- changing -------------------------------------------------------------------------------
 
-    async def put(self, edit: Edit, text: str) -> LibraryChange:
-        """Run a text under a name from now on, as a new version if it differs."""
-        name = edit.name
+    async def put(self, edit: Edit, text: str, library: Library | None = None) -> LibraryChange:
+        """Run a text under a name from now on, as a new version if it differs.
+
+        `library` is what `read` has made of it, if that was done.
+        """
+        read = await self.read(edit.name, text) if library is None else library
+        return await self._station.call(
+            lambda: self._step(lambda: self._put(edit, text, read, "put"))
+        )
+
+    async def read(self, name: str, text: str, file: str | None = None) -> Library:
+        """The library of a text that is to run under a name. Raises `LibraryError`."""
         if not NAME.fullmatch(name):
             raise UsageError(
                 f"`{name}` is no name of a library: it begins with a letter, and has letters,"
@@ -154,10 +163,7 @@ class Libraries:
                 f"the library has {size:,} bytes, and limit `library_bytes` allows {allowed:,}:"
                 " split it",
             )
-        library = await asyncio.to_thread(self._station.read_library, text, name)
-        return await self._station.call(
-            lambda: self._step(lambda: self._put(edit, text, library, "put"))
-        )
+        return await asyncio.to_thread(self._station.read_library, text, file or name)
 
     async def roll_back(self, edit: Edit, version: int) -> LibraryChange:
         """Put the text of an earlier version in force again, as a new version."""
