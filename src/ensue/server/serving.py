@@ -113,6 +113,7 @@ class ServingProcess:
         self._settings = settings
         self._relog = relog
         self._answers = AnswerCounts()
+        self._started = time.time()
         self._path = path
         self._say = say
         self._ends = asyncio.Event()
@@ -188,6 +189,7 @@ class ServingProcess:
         await self._put_libraries(channels, settings)
         app = application(settings, channels, gateway)
         app.state.answers = self._answers
+        app.state.started = self._started
         channels.start()
         if settings.server.demo:
             demonstration = Demonstration(channels.main.station, channels.main.libraries)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -123,4 +124,5 @@ def application(settings: Settings, hosted: Channels, gateway: Any = None) -> St
     app.state.limits = settings.limits
     app.state.refused_logins = tokens.refused
     app.state.answers = AnswerCounts()
+    app.state.started = time.time()
     return app

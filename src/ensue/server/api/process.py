@@ -6,25 +6,20 @@ import os
 import platform
 import resource
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 from ensue.version import __version__
 
-STARTED: Final = time.time()
-"""When this module was loaded, which is when the process began, but for its imports."""
 
-
-def process_metrics() -> Iterator[tuple[str, str, str, str, float]]:
-    """Name, kind, words, labels and value of each."""
+def process_metrics(started: float) -> Iterator[tuple[str, str, str, str, float]]:
+    """Name, kind, words, labels and value of each, for a process that began at a time."""
     build = f'version="{__version__}",python="{platform.python_version()}"'
     yield "ensue_build_info", "gauge", "version of ensue and of Python", build, 1
     used = resource.getrusage(resource.RUSAGE_SELF)
     seconds = used.ru_utime + used.ru_stime
     yield "process_cpu_seconds_total", "counter", "processor time", "", round(seconds, 3)
-    yield "process_start_time_seconds", "gauge", "start of the process", "", round(STARTED, 3)
+    yield "process_start_time_seconds", "gauge", "start of the process", "", round(started, 3)
     for name, words, value in _memory(used.ru_maxrss):
         yield name, "gauge", words, "", value
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

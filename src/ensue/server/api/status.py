@@ -107,7 +107,7 @@ async def metrics(request: Request) -> Response:
 
 
 def _metrics(state: State) -> Iterator[str]:
-    for name, kind, words, labels, value in process_metrics():
+    for name, kind, words, labels, value in process_metrics(state.started):
         yield from _head(name, words, kind)
         yield f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
     yield from _head("ensue_requests_total", "requests that were answered", "counter")
