@@ -29,7 +29,7 @@ Alarm correlation Guessed (Failed failed, Done done)
     case tried: push new Alarm { user = done.user };
 }
 
-Quiet ecl NothingMore (Alarm alarm)
+Quiet ecl NothingMore (Alarm alarm from Guessed)
 {
     repeat { notify { sequential { alarm, timeout(1 h) } } }
 }

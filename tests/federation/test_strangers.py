@@ -238,7 +238,7 @@ def test_a_service_that_cannot_wait_breaks_off_before_memory_is_full(
 
 RULES = """
 eventtype A { attribute long n; }; eventtype B { attribute long n; };
-A correlation Pair (A a, B b) a ; b within 10 s by n { case true: push a; }
+A correlation Pair (A a from outside, Silent, B b) a ; b within 10 s by n { case true: push a; }
 A correlation Silent (B b, deadline 10 s d) d | b by n { case true: push new A { n = b.n }; }
 """
 SITES = """

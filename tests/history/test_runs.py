@@ -30,7 +30,9 @@ Alarm correlation Repeated (Login a where user FILTER(=, 3) (failed = TRUE), Log
     case again: push new Alarm { user = b.user };
 }
 
-Alarm correlation Echo (Alarm e where NOT start AFTER(10 s, 3 TIMES) (failed = TRUE)) once:(e)
+Alarm correlation Echo (
+    Alarm e from outside, Burst, Repeated where NOT start AFTER(10 s, 3 TIMES) (failed = TRUE)
+) once:(e)
 {
     case once: push e;
 }

@@ -32,6 +32,7 @@ def definition(node: s.Definition) -> b.EventType | b.Correlation:
         "within": None if node.clauses.within is None else length(node.clauses.within),
         "by": [key(each) for each in node.clauses.by],
         "bind": node.clauses.bind,
+        "role": node.role,
     }
     ports = [port(each) for each in node.ports]
     having = node.clauses.having
@@ -67,7 +68,17 @@ def port(node: s.Port) -> b.Port:
     if isinstance(node, s.TimerPort):
         return {"every": b.every, "deadline": b.deadline}[node.kind](length(node.period), node.name)
     where = None if node.where is None else value(node.where)
-    return b.port(node.type, node.name, source=node.source, where=where)
+    return b.port(node.type, node.name, source=[*map(source, node.sources)], where=where)
+
+
+def source(node: s.PortSource) -> str | b.SourceName:
+    match node:
+        case s.TextSource(text):
+            return text
+        case s.RuleSource(name):
+            return b.rule(name)
+        case s.OutsideSource():
+            return b.outside
 
 
 def value(node: x.Expression) -> b.Value:

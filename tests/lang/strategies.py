@@ -11,7 +11,7 @@ from __future__ import annotations
 import string
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
@@ -20,6 +20,7 @@ from ensue.lang import expressions as x
 from ensue.lang import syntax as s
 from ensue.lang.building.built import (
     RESERVED_AFTER_PUSH,
+    RESERVED_AS_EVENT_PORT,
     RESERVED_AS_OUTPUT,
     RESERVED_AS_PORT_TYPE,
     RESERVED_IN_CASE,
@@ -200,13 +201,25 @@ def ecl_expressions(
     )
 
 
+def roles() -> st.SearchStrategy[s.Role | None]:
+    return st.sampled_from([None, None, *get_args(s.Role)])
+
+
+def sources() -> st.SearchStrategy[s.PortSource]:
+    return st.one_of(
+        st.builds(s.TextSource, texts()),
+        st.builds(s.RuleSource, names(s.OUTSIDE)),
+        st.just(s.OutsideSource()),
+    )
+
+
 def ports() -> st.SearchStrategy[s.Port]:
     return st.one_of(
         st.builds(
             s.EventPort,
             names(*RESERVED_AS_PORT_TYPE),
-            names(),
-            st.none() | texts(),
+            names(*RESERVED_AS_EVENT_PORT),
+            st.lists(sources(), max_size=3).map(tuple),
             st.none() | expressions(),
         ),
         st.builds(s.TimerPort, st.sampled_from(["every", "deadline"]), durations(), names()),
@@ -266,9 +279,16 @@ def definitions() -> st.SearchStrategy[s.Definition]:
             clauses(),
             few_statements,
             st.lists(cases, max_size=3).map(tuple),
+            roles(),
         ),
         st.builds(
-            s.EclCorrelation, outputs, names(), few_ports, ecl_expressions(), clauses(in_ecl=True)
+            s.EclCorrelation,
+            outputs,
+            names(),
+            few_ports,
+            ecl_expressions(),
+            clauses(in_ecl=True),
+            roles(),
         ),
     )
 
@@ -358,7 +378,7 @@ def valid_ports(draw: st.DrawFn, types: tuple[s.EventTypeDeclaration, ...]) -> t
         s.EventPort(
             draw(st.sampled_from(type_names)),
             f"p{number}",
-            draw(st.none() | st.sampled_from(["s1", "s2"])),
+            tuple(map(s.TextSource, draw(st.lists(st.sampled_from(["s1", "s2"]), max_size=1)))),
             draw(st.none() | base_predicates()),
         )
         for number in range(draw(st.integers(1, 4)))

@@ -85,7 +85,9 @@ def everything() -> b.Library:
         ),
         by="user",
     )
-    return b.library(login, alarm, rule, watch)
+    wired = b.port(alarm, "wired", source=[rule, b.rule("Watch"), "portal", b.outside])
+    after = b.correlation(alarm, "After", ports=[wired], when=wired, role="internal")
+    return b.library(login, alarm, rule, watch, after)
 
 
 def test_a_library_of_everything_is_read_back_from_its_text() -> None:
@@ -156,6 +158,10 @@ def test_numbers_below_zero_and_texts_with_quotes_are_written_as_text_can() -> N
         lambda: b.eventtype("A", x="long"),  # type: ignore[arg-type]
         lambda: b.port("every", "a"),
         lambda: b.port("A", "a", source="two\nlines"),
+        lambda: b.port("A", "a", source=[b.port("A", "b")]),  # type: ignore[list-item]
+        lambda: b.port("A", "where"),
+        lambda: b.rule("outside"),
+        lambda: b.correlation("A", "X", ports=[bad], when=bad, role="secret"),  # type: ignore[arg-type]
         lambda: b.every("-1 s", "t"),
         lambda: b.every("0 s", "t"),
         lambda: b.every(timedelta(seconds=-1), "t"),

@@ -189,7 +189,7 @@ def test_a_switch_that_would_let_a_branch_fire_for_ever_is_refused() -> None:
     """Reviving a label sets its mark, and nothing that completes a branch."""
     saved = tables("labels")
     body = msgspec.msgpack.decode(saved[HEADER:])
-    machine = body[1][-1][11]
+    machine = body[2][-1][2]
     transitions, switches = machine[2], machine[5]
     needed = [each[0] for each in transitions if each[4] == ["fire", 0]]
     switches[-1][4] += [states[0] for states in needed[0]]

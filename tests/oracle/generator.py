@@ -113,17 +113,19 @@ class Drawing:
         self.draw_types()
         texts = [self.type_text(each) for each in self.types]
         wanted = self.random.choice([1, 1, 2, 2, 3])
-        # Where all types are related, every second rule would close a circle: stop trying then.
-        for _ in range(20):
-            if len(self.rules) == wanted:
-                break
+        for _ in range(wanted):
             rule = self.draw_rule()
             self.rules.append(rule)
-            if self.has_circle():
-                self.rules.pop()
-                continue
-            is_ecl = self.chance(0.45) and self.tells_without_data(rule)
-            texts.append(self.ecl_text(rule) if is_ecl else self.filter_text(rule))
+            if self.chance(0.45):
+                # ECL carries no data, so it puts out types without attributes.
+                bare = f"Bare{self.suffix}"
+                rule.output = next(each for each in self.types if each.name == bare)
+                texts.append(self.ecl_text(rule))
+            else:
+                texts.append(self.filter_text(rule))
+        if self.chance(0.3):
+            # A rule may be read by one above it.
+            self.random.shuffle(texts)
         events = self.draw_events()
         lateness = None
         if self.chance(0.25):
@@ -183,46 +185,36 @@ class Drawing:
                 ports.append(PortDraft(name, None, f"{kind} {duration} {name}"))
                 continue
             type_ = self.random.choice(self.types if self.chance(0.3) else inputs)
+            sources = self.sources()
+            fed = [rule.output for rule in self.rules if rule.name in sources]
+            if fed and self.chance(0.8):
+                type_ = self.random.choice([each for each in self.types if fed[0].is_under(each)])
             text = f"{type_.name} {name}"
-            if self.chance(0.1):
-                rules = [f"ensue/{rule.name}" for rule in self.rules]
-                text += f' from "{self.random.choice([*SOURCES, *rules])}"'
+            if sources:
+                text += f" from {', '.join(sources)}"
             if self.chance(0.25):
                 text += f" where {self.predicate(type_.attributes, 2)}"
             ports.append(PortDraft(name, type_, text))
         return RuleDraft(f"Rule{len(self.rules) + 1}{self.suffix}", output, ports)
 
-    def has_circle(self) -> bool:
-        """Whether rules feed each other in a circle, taking every output type at its widest."""
-        feeds = {
-            rule.name: {
-                other.name
-                for other in self.rules
-                if other is not rule and any(self.related(rule.output, t) for t in other.types)
-            }
-            for rule in self.rules
-        }
-        reached = {name: set(fed) for name, fed in feeds.items()}
-        for _ in self.rules:
-            for name in reached:
-                reached[name] |= {far for near in reached[name] for far in feeds[near]}
-        return any(name in far for name, far in reached.items())
-
-    def tells_without_data(self, rule: RuleDraft) -> bool:
-        """Let a rule put out a type without attributes, unless that closes a circle."""
-        bare = f"Bare{self.suffix}"
-        before, rule.output = rule.output, next(t for t in self.types if t.name == bare)
-        if self.has_circle():
-            rule.output = before
-        return rule.output is not before
-
-    @staticmethod
-    def related(one: TypeDraft, other: TypeDraft) -> bool:
-        return one.is_under(other) or other.is_under(one)
+    def sources(self) -> list[str]:
+        """What a port reads: rules that were drawn before, sources, everything from outside."""
+        sources = []
+        if self.rules and self.chance(0.5):
+            drawn = self.random.choice(self.rules).name
+            sources += list(dict.fromkeys([drawn, self.random.choice(self.rules).name]))
+        if self.chance(0.1):
+            rules = [f"ensue/{rule.name}" for rule in self.rules]
+            sources.append(f'"{self.random.choice([*SOURCES, *rules])}"')
+        if self.chance(0.2):
+            sources.append("outside")
+        self.random.shuffle(sources)
+        return sources
 
     def head(self, rule: RuleDraft, word: str) -> str:
         ports = ", ".join(port.text for port in rule.ports)
-        return f"{rule.output.name} {word} {rule.name} ({ports})"
+        role = "internal " if self.chance(0.1) else ""
+        return f"{role}{rule.output.name} {word} {rule.name} ({ports})"
 
     def by_clause(self, rule: RuleDraft) -> str:
         if not self.chance(0.35):

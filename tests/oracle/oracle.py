@@ -33,10 +33,14 @@ from ensue.lang.syntax import (
     LabelNot,
     LabelTrue,
     LibraryTree,
+    OutsideSource,
     PortRef,
+    PortSource,
     PushNew,
     PushPort,
+    RuleSource,
     Statement,
+    TextSource,
     TimerPort,
 )
 
@@ -122,11 +126,10 @@ class Clock:
         return min(dues, default=None)
 
     def deliver(self, event: Event, producer: Rule | None = None) -> None:
-        """Every correlation but the producer reads the event, then what they put out."""
+        """Every correlation that names the producer reads the event, then what they put out."""
         event = self.deriving.given(event)
         for rule in self.rules:
-            if rule is not producer:
-                self.collect(rule, rule.read(event))
+            self.collect(rule, rule.read(event, producer))
         if producer is None:
             self.settle()
 
@@ -136,7 +139,8 @@ class Clock:
             self.deliver(event, producer)
 
     def collect(self, rule: Rule, outputs: Sequence[Event]) -> None:
-        self.outputs.extend(outputs)
+        if rule.correlation.role != "internal":
+            self.outputs.extend(outputs)
         self.waiting.extend((each, rule) for each in outputs)
 
 
@@ -160,10 +164,10 @@ class Rule:
         self.memories: dict[Key, Memory] = {}
         self.read_so_far = 0
 
-    def read(self, event: Event) -> list[Event]:
+    def read(self, event: Event, producer: Rule | None) -> list[Event]:
         by_key: dict[Key, set[str]] = {}
         for port in self.correlation.ports:
-            if isinstance(port, EventPort) and self.accepts(port, event):
+            if isinstance(port, EventPort) and self.accepts(port, event, producer):
                 key = self.key_of(port, event)
                 if key is not None:
                     by_key.setdefault(key, set()).add(port.name)
@@ -177,10 +181,12 @@ class Rule:
             outputs += self.memories[key].read(event, frozenset(ports), event.time)
         return outputs
 
-    def accepts(self, port: EventPort, event: Event) -> bool:
+    def accepts(self, port: EventPort, event: Event, producer: Rule | None) -> bool:
         return (
             self.types.is_subtype(event.type, self.wire[port.type])
-            and (port.source is None or event.source == port.source)
+            and any(
+                stands_for(each, event, producer) for each in port.sources or (OutsideSource(),)
+            )
             and (port.where is None or predicate_holds(port.where, event))
         )
 
@@ -197,6 +203,17 @@ class Rule:
             value = 0.0 if isinstance(value, float) and value == 0 else value
             values.append((as_text(value), value))
         return tuple(values)
+
+
+def stands_for(source: PortSource, event: Event, producer: Rule | None) -> bool:
+    """Whether what stands after `from` means an event of this producer, or of none."""
+    match source:
+        case RuleSource(name):
+            return producer is not None and producer.correlation.name == name
+        case TextSource(text):
+            return producer is None and event.source == text
+        case OutsideSource():
+            return producer is None
 
 
 def look_up(event: Event, name: str) -> Any:

@@ -14,6 +14,8 @@ from typing import Literal
 
 from lark import Token, Tree
 
+from ensue.lang.syntax import OUTSIDE
+
 Role = Literal["type", "rule", "port", "label", "attribute", "function"]
 
 
@@ -183,7 +185,8 @@ def _type_text(tree: Tree[Token]) -> str:
 
 class _Rule(_Definition):
     def __init__(self, tree: Tree[Token]) -> None:
-        output, name, *rest = tree.children
+        # Before the output type stands the word of a role, or nothing.
+        _, output, name, *rest = tree.children
         assert isinstance(output, Token)
         assert isinstance(name, Token)
         super().__init__(str(tree.data), name)
@@ -228,8 +231,14 @@ class _Rule(_Definition):
                 type_, name = tokens[:2]
                 self.mention("type", type_, inside="port")
                 self.mention("port", name, defines=True)
-                self.predicate(inside, (str(type_),), "where")
-                return []
+                self.predicate(
+                    [each for each in inside if each.data != "sources"], (str(type_),), "where"
+                )
+                return [each for each in inside if each.data == "sources"]
+            case "source":
+                for each in tokens:
+                    if each.type == "NAME" and each != OUTSIDE:
+                        self.mention("rule", each, inside="from")
             case "timer_port":
                 self.mention("port", tokens[-1], defines=True)
             case "port_ref" | "push_port" | "unless_ports":

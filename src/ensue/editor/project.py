@@ -1,9 +1,10 @@
 """The files of an editor's folders: which form a library, and what the names in them stand for.
 
 A library may be spread over files, and the files do not say so. A file is therefore read together
-with the files of its folder that declare event types it mentions and does not declare, and what
-those need in turn; where the editor's settings name the files of a library, that holds. Texts that
-are open in the editor go before what is on disk. Nothing is checked here (`ensue.editor.checking`).
+with the files of its folder that declare event types and rules it mentions and does not declare,
+and what those need in turn; where the editor's settings name the files of a library, that holds.
+Texts that are open in the editor go before what is on disk. Nothing is checked here
+(`ensue.editor.checking`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from stat import S_ISREG
 from ensue.editor.documents import Document, FoundMention
 from ensue.editor.knowing import Knowledge
 from ensue.editor.mentions import DefinitionOutline, Mention, Role
+
+_Name = tuple[Role, str]
+"""A name that a file declares or mentions, with what it stands for."""
 
 ENDING = ".cor"
 MOST_FILES = 2_000
@@ -118,8 +122,8 @@ class Project:
         taken: dict[Path, None] = {}
         waiting = [path]
         while waiting:
-            for type_ in self._missing(waiting.pop()):
-                places = declared.get(type_, [])
+            for name in self._missing(waiting.pop()):
+                places = declared.get(name, [])
                 if len(places) == 1 and places[0] != path and places[0] not in taken:
                     taken[places[0]] = None
                     waiting.append(places[0])
@@ -130,8 +134,8 @@ class Project:
         if self._group_of(path) is not None:
             return {}
         declared = self._declaring(path)
-        missing = self._missing(path)
-        return {each: declared[each] for each in missing if len(declared.get(each, [])) > 1}
+        missing = [each for each in self._missing(path) if each[0] == "type"]
+        return {each[1]: declared[each] for each in missing if len(declared.get(each, [])) > 1}
 
     def _group_of(self, path: Path) -> list[Path] | None:
         for patterns in self.groups:
@@ -148,33 +152,40 @@ class Project:
                 return files
         return None
 
-    def _declaring(self, path: Path) -> dict[str, list[Path]]:
-        found: dict[str, list[Path]] = {}
+    def _declaring(self, path: Path) -> dict[_Name, list[Path]]:
+        found: dict[_Name, list[Path]] = {}
         for each in self.beside(path):
-            for name in self._own_types(each):
+            for name in self._own_names(each):
                 found.setdefault(name, []).append(each)
         return found
 
-    def _own_types(self, path: Path) -> list[str]:
+    def _own_names(self, path: Path) -> list[_Name]:
+        return self._names(path, defined=True)
+
+    def _missing(self, path: Path) -> list[_Name]:
+        own = set(self._own_names(path))
+        return [each for each in self._names(path, defined=False) if each not in own]
+
+    def _names(self, path: Path, defined: bool) -> list[_Name]:
+        """The event types and rules that a file declares, or that it mentions."""
         document = self.document(path)
-        if document is None:
-            return []
+        mentions = (each.mention for each in (document.found if document is not None else ()))
         return list(
             dict.fromkeys(
-                outline.name
-                for definition in document.definitions
-                for outline in definition.outlines
-                if outline.kind == "eventtype"
+                (each.role, each.name)
+                for each in mentions
+                if each.role in ("type", "rule") and each.defines == defined
             )
         )
 
-    def _missing(self, path: Path) -> list[str]:
-        document = self.document(path)
-        if document is None:
-            return []
-        own = set(self._own_types(path))
-        mentioned = (each.mention.name for each in document.found if each.mention.role == "type")
-        return [each for each in dict.fromkeys(mentioned) if each not in own]
+    def rules(self, path: Path) -> dict[str, Path]:
+        """The rules that a file can name, and the files that declare them."""
+        found: dict[str, Path] = {}
+        for each in reversed(self.library_of(path)):
+            for role, name in self._own_names(each):
+                if role == "rule":
+                    found.setdefault(name, each)
+        return found
 
     def types(self, path: Path) -> dict[str, TypeEntry]:
         """The event types that a file can use, by name."""
@@ -205,7 +216,8 @@ class Project:
                 entry = types.get(mention.name)
                 return [Referent("type", entry.path, "", mention.name)] if entry is not None else []
             case "rule":
-                return [Referent("rule", path, "", mention.name)]
+                home = path if mention.defines else self.rules(path).get(mention.name)
+                return [] if home is None else [Referent("rule", home, "", mention.name)]
             case "port":
                 known = outline.port(mention.name) is not None
                 return [Referent("port", path, outline.name, mention.name)] if known else []

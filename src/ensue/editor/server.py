@@ -26,6 +26,7 @@ from ensue.lang.diagnostics import Diagnostic
 _COMPLETION_KINDS = {
     "keyword": types.CompletionItemKind.Keyword,
     "type": types.CompletionItemKind.Class,
+    "rule": types.CompletionItemKind.Function,
     "port": types.CompletionItemKind.Variable,
     "attribute": types.CompletionItemKind.Field,
     "label": types.CompletionItemKind.EnumMember,

@@ -29,7 +29,9 @@ KEYWORDS: Mapping[str, str] = {
     "public": "Another word for `attribute`.",
     "correlation": "A rule of two phases: a filter over ports, then cases that push events.",
     "ecl": "A rule written as one ECL expression.",
-    "from": "Only events of this `source` come in on the port.",
+    "from": "What comes in on the port: events from outside with this `source`, the outputs of a "
+    "rule, or everything from `outside`. Without it, everything from outside.",
+    "internal": "What the rule puts out is read by the rules that name it, and goes nowhere else.",
     "where": "Only events for which the predicate is true come in on the port.",
     "every": "A timer port that fires at this interval.",
     "deadline": "A timer port that fires after this time without a trigger.",
@@ -112,6 +114,8 @@ KEYWORDS: Mapping[str, str] = {
     "timestamp": "An instant, to the microsecond.",
     "sequence": "A list of values: `sequence<long>`.",
 }
+
+OUTSIDE_TEXT = "Events that come from outside, and no output of a rule of this library."
 
 FUNCTION_TEXTS: Mapping[str, str] = {
     "ABS": "The number without its sign.",

@@ -9,6 +9,7 @@ Nothing runs here: a `Run` takes the next library over, or goes on with the one 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from ensue.errors import LibraryError, UsageError
@@ -96,8 +97,11 @@ def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
 
 
 def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: TypeSystem) -> bool:
-    """Whether a correlation means the same: its own text, and the attributes of its types."""
-    if old != new:
+    """Whether a correlation means the same: its own text, and the attributes of its types.
+
+    Where its outputs go (`internal`) is nothing that it remembers.
+    """
+    if replace(old, role=None) != replace(new, role=None):
         return False
     return all(
         name in types

@@ -8,10 +8,12 @@ these; nothing here remembers anything.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wiring import rules_named, sources_asked
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.expressions.evaluation import (
@@ -64,25 +66,35 @@ class Ports:
         self._events = [p for p in correlation.ports if isinstance(p, EventPort)]
         self._accepted = {p.name: frozenset(types.subtypes(p.type)) for p in self._events}
         self.key_names = {p.name: key_names(correlation, p) for p in self._events}
+        self._sources = {p.name: sources_asked(p) for p in self._events}
+        self._rules = {p.name: frozenset(rules_named(p)) for p in self._events}
 
-    def fitting(self, event: Event) -> list[str]:
-        """The names of the event ports whose type and source an event has, in their order."""
+    def fitting(self, event: Event, author: str | None = None) -> list[str]:
+        """The names of the event ports whose type and source an event has, in their order.
+
+        `author` is the correlation that has put the event out; None for an event from outside.
+        """
+        return [port.name for port in self._fitting(event, author)]
+
+    def matched(self, event: Event, author: str | None = None) -> list[str]:
+        """The names of the event ports that the event of an author matches, in their order."""
         return [
             port.name
-            for port in self._events
-            if event.type in self._accepted[port.name]
-            and (port.source is None or port.source == event.source)
+            for port in self._fitting(event, author)
+            if port.where is None or holds(port.where, event)
         ]
 
-    def matched(self, event: Event) -> list[str]:
-        """The names of the event ports that the event matches, in their order."""
-        return [
-            port.name
-            for port in self._events
-            if event.type in self._accepted[port.name]
-            and (port.source is None or port.source == event.source)
-            and (port.where is None or holds(port.where, event))
-        ]
+    def _fitting(self, event: Event, author: str | None) -> Iterator[EventPort]:
+        for port in self._events:
+            name = port.name
+            if event.type in self._accepted[name]:
+                asked = self._sources[name]
+                if (
+                    asked is None or event.source in asked
+                    if author is None
+                    else author in self._rules[name]
+                ):
+                    yield port
 
     def readings(self, event: Event, matched: list[str]) -> dict[Key, Reading]:
         """The event as each key reads it, in the order of ports; a port without a key does not."""

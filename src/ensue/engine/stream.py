@@ -2,8 +2,8 @@
 
 One clock for the whole stream. Each event first moves it: timers due at or before the event's time
 fire, in the order of their due times. Then every correlation reads the event, in the order of the
-library, and under each key of it its own instance. What they put out is read by the others after
-that, first in, first out.
+library, and under each key of it its own instance. What they put out is read after that by the
+correlations that name them, first in, first out; what an `internal` one puts out goes nowhere else.
 
 What one correlation makes of a reading is an `Instance`, and there each engine differs.
 """
@@ -79,10 +79,11 @@ class Stream:
     def advance_in_parts(self, time: int) -> Iterator[list[Event]]:
         """Move the clock and fire what is due on the way; the outputs of each firing are a part."""
         while alarm := self._alarms.take(time):
+            author = self._running[alarm.owner]
             fired = alarm.instance.fire(alarm.due)
             self._alarms.arm(alarm.owner, alarm.order, alarm.instance)
             if fired:
-                yield fired + self._spread(fired, author=alarm.owner)
+                yield author.shown(fired) + self._spread(fired, author)
 
     def may_be_due(self, time: int) -> bool:
         return bool(self._alarms.heap) and self._alarms.heap[0].due <= time
@@ -91,21 +92,22 @@ class Stream:
         """When the next timer fires, if no event comes before."""
         return self._alarms.next_due()
 
-    def _spread(self, events: Iterable[Event], author: int | None) -> list[Event]:
-        """Let correlations read events, and then what they put out; none reads its own outputs."""
+    def _spread(self, events: Iterable[Event], author: RunningCorrelation | None) -> list[Event]:
+        """Let correlations read events of an author, and then what they put out."""
         made: list[Event] = []
         waiting = deque((event, author) for event in events)
         while waiting:
             event, author = waiting.popleft()
             for running in self._running:
-                if running.number != author:
-                    outputs = self._let_read(running, event)
-                    made += outputs
-                    waiting.extend((output, running.number) for output in outputs)
+                outputs = self._let_read(running, event, author)
+                made += running.shown(outputs)
+                waiting.extend((output, running) for output in outputs)
         return made
 
-    def _let_read(self, running: RunningCorrelation, event: Event) -> list[Event]:
-        matched = running.ports.matched(event)
+    def _let_read(
+        self, running: RunningCorrelation, event: Event, author: RunningCorrelation | None
+    ) -> list[Event]:
+        matched = running.ports.matched(event, None if author is None else author.name)
         readings = running.ports.readings(event, matched)
         if matched and not readings:
             self._counts.without_key[running.correlation.name] += 1
@@ -133,12 +135,17 @@ class RunningCorrelation:
         outputs: Callable[[str, Key, bool, TypeSystem], Outputs],
     ) -> None:
         self.number = number
+        self.name = correlation.name
         self.correlation = correlation
         self.ports = Ports(correlation, types)
         self.instances: dict[Key, Instance] = {}
         self._types = types
         self._start = start
         self._outputs = outputs
+
+    def shown(self, outputs: list[Event]) -> list[Event]:
+        """The outputs that leave the library."""
+        return [] if self.correlation.role == "internal" else outputs
 
     def start(self, key: Key, time: int) -> Instance:
         outputs = self._outputs(

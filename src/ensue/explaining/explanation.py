@@ -20,7 +20,7 @@ from ensue.lang import syntax
 from ensue.lang.derived.relating import relates_events, relating_clauses
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions.text.printing import print_expression
-from ensue.lang.printer import print_key, print_labels
+from ensue.lang.printer import print_key, print_labels, print_source
 from ensue.library import Library
 from ensue.machine.drawing import to_dot, to_json, to_mermaid, to_svg
 from ensue.machine.plan import Plan, plan
@@ -161,8 +161,8 @@ def port_in_words(library: Library, port: syntax.Port) -> tuple[str, str]:
     text = f"{port.type} events"
     if below:
         text += f" (also {', '.join(below)})"
-    if port.source is not None:
-        text += f" from {port.source!r}"
+    if port.sources:
+        text += f" from {', '.join(map(print_source, port.sources))}"
     if port.where is not None:
         text += f" where {print_expression(port.where)}"
     return port.name, text

@@ -13,15 +13,15 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.clauses import check_clauses
 from ensue.lang.checking.ecl import check_ecl
 from ensue.lang.checking.event_types import check_event_types
-from ensue.lang.checking.feeding import check_feeding
 from ensue.lang.checking.filters import check_filter
 from ensue.lang.checking.ports import check_keys, check_ports, warn_unused
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.checking.transformers import TransformerFacts
+from ensue.lang.checking.wiring import check_wiring
 from ensue.lang.derived.wire_names import wire_names, wired_types
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expressions.binding import BindingOntology, bound
-from ensue.lang.syntax import Correlation, EclCorrelation, LibraryTree
+from ensue.lang.syntax import OUTSIDE, Correlation, EclCorrelation, LibraryTree
 
 
 def check(
@@ -38,7 +38,7 @@ def check(
     _check_names(correlations, scope)
     for correlation in correlations:
         _check_correlation(correlation, scope)
-    feeds = check_feeding(correlations, scope)
+    feeds = check_wiring(correlations, scope)
     if diagnostics.has_errors:
         return None
     types = wired_types(scope.types.type_system(), wire_names(tree))
@@ -48,6 +48,14 @@ def check(
 def _check_names(correlations: Sequence[Correlation], scope: LibraryScope) -> None:
     named: dict[str, Correlation] = {}
     for each in correlations:
+        if each.name == OUTSIDE:
+            scope.error(
+                "reserved-name",
+                f"a correlation cannot be called `{OUTSIDE}`, which after `from` means events that"
+                " come from outside",
+                each.span,
+                "choose another name",
+            )
         first = named.setdefault(each.name, each)
         if first is not each:
             scope.error(

@@ -61,9 +61,16 @@ class LibraryLexer(RegexLexer):
                 "eventtype",
             ),
             (
-                rf"({_NAME})(\s+)(correlation|ecl)(\s+)({_NAME})(\s*)(\()",
+                rf"(?:(internal)(\s+))?({_NAME})(\s+)(correlation|ecl)(\s+)({_NAME})(\s*)(\()",
                 bygroups(
-                    *(Name.Class, Whitespace, Keyword.Declaration, Whitespace),
+                    *(
+                        Keyword.Declaration,
+                        Whitespace,
+                        Name.Class,
+                        Whitespace,
+                        Keyword.Declaration,
+                        Whitespace,
+                    ),
                     *(Name.Function, Whitespace, Punctuation),
                 ),
                 ("head", "ports"),
@@ -124,8 +131,16 @@ class LibraryLexer(RegexLexer):
         "port": [
             include("blank"),
             (r"from\b", Keyword),
+            (r"outside\b", Name.Builtin),
             include("strings"),
             (r"where\b", Keyword, ("#pop", "condition")),
+            # A name after `from`, or after a comma and before none: a rule.
+            (rf"(?<=from\s){_NAME}", Name.Function),
+            (
+                rf"(,)(\s*)({_NAME})(?=\s*(?:[,)]|where\b))",
+                bygroups(Punctuation, Whitespace, Name.Function),
+            ),
+            (r"(,)(\s*)(?=[\"'])", bygroups(Punctuation, Whitespace)),
             (r"(?=\S)", Whitespace, "#pop"),
         ],
         "condition": [

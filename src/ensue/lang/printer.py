@@ -47,7 +47,7 @@ def print_definition(node: syntax.Definition, spread: bool = False) -> str:
             body = [f"{print_statement(each)};" for each in node.initially]
             body += _print_cases(node.cases)
             lines = [
-                _print_heading(node.output, "correlation", node.name, node.ports, spread),
+                _print_heading(node, "correlation", spread),
                 _INDENT + _print_branches(node.branches),
                 *_print_clauses(node.clauses),
                 "{",
@@ -57,7 +57,7 @@ def print_definition(node: syntax.Definition, spread: bool = False) -> str:
             return "\n".join(lines)
         case syntax.EclCorrelation():
             lines = [
-                _print_heading(node.output, "ecl", node.name, node.ports, spread),
+                _print_heading(node, "ecl", spread),
                 *_print_clauses(node.clauses),
                 "{",
                 _INDENT + _lay_out(node.body, 1),
@@ -90,11 +90,10 @@ def print_attribute(node: syntax.AttributeDeclaration) -> str:
 # --- ports and clauses -----------------------------------------------------------------------
 
 
-def _print_heading(
-    output: str, word: str, name: str, ports: Sequence[syntax.Port], spread: bool
-) -> str:
-    printed = [print_port(each) for each in ports]
-    heading = f"{output} {word} {name} ("
+def _print_heading(node: syntax.Correlation, word: str, spread: bool) -> str:
+    printed = [print_port(each) for each in node.ports]
+    role = f"{node.role} " if node.role is not None else ""
+    heading = f"{role}{node.output} {word} {node.name} ("
     on_one_line = f"{heading}{', '.join(printed)})"
     if len(on_one_line) <= _WIDTH and not spread:
         return on_one_line
@@ -104,9 +103,19 @@ def _print_heading(
 def print_port(node: syntax.Port) -> str:
     if isinstance(node, syntax.TimerPort):
         return f"{node.kind} {print_duration(node.period)} {node.name}"
-    source = f" from {quote(node.source)}" if node.source is not None else ""
+    source = f" from {', '.join(map(print_source, node.sources))}" if node.sources else ""
     where = f" where {print_expression(node.where)}" if node.where is not None else ""
     return f"{node.type} {node.name}{source}{where}"
+
+
+def print_source(node: syntax.PortSource) -> str:
+    match node:
+        case syntax.TextSource(text):
+            return quote(text)
+        case syntax.RuleSource(name):
+            return name
+        case syntax.OutsideSource():
+            return syntax.OUTSIDE
 
 
 def print_key(node: syntax.Key) -> str:

@@ -63,12 +63,41 @@ class EventTypeDeclaration:
 
 
 @dataclass(frozen=True, slots=True)
+class TextSource:
+    """`from "text"`: events from outside with this CloudEvents `source`."""
+
+    text: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSource:
+    """`from Name`: all that a correlation of the library puts out."""
+
+    name: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideSource:
+    """`from outside`: all events from outside, as without `from`."""
+
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+OUTSIDE = "outside"
+"""The word for events from outside, which is no name of a correlation."""
+
+PortSource = TextSource | RuleSource | OutsideSource
+
+
+@dataclass(frozen=True, slots=True)
 class EventPort:
-    """`Type name from "source" where predicate`."""
+    """`Type name from source, ... where predicate`."""
 
     type: str
     name: str
-    source: str | None = None
+    sources: tuple[PortSource, ...] = ()
     where: Expression | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     name_span: Span = field(default=NOWHERE, compare=False, repr=False)
@@ -354,6 +383,9 @@ Ecl = PortRef | Holds | Constant | Timeout | Group | Unless | Fail | Round | Pus
 
 # --- definitions -----------------------------------------------------------------------------
 
+Role = Literal["internal"]
+"""A word before a correlation: what an `internal` one puts out stays in the library."""
+
 
 @dataclass(frozen=True, slots=True)
 class FilterCorrelation:
@@ -366,6 +398,7 @@ class FilterCorrelation:
     clauses: Clauses = Clauses()
     initially: tuple[Statement, ...] = ()
     cases: tuple[Case, ...] = ()
+    role: Role | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     output_span: Span = field(default=NOWHERE, compare=False, repr=False)
 
@@ -379,6 +412,7 @@ class EclCorrelation:
     ports: tuple[Port, ...]
     body: Ecl
     clauses: Clauses = Clauses()
+    role: Role | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     output_span: Span = field(default=NOWHERE, compare=False, repr=False)
 

@@ -2,7 +2,7 @@
 
 Each record is an array in MessagePack: its fields in the order below; a record that is one of
 several kinds begins with the name of its kind. Sets of states are arrays in ascending order. Times
-are microseconds. Predicates are CESQL text, expressions and transformers library text.
+are microseconds. Predicates are CESQL text.
 
 Snapshots hold machines in the same form, without the names of states. A record is checked when it
 becomes a machine again: the number of a state, atom, branch or place that does not exist is a
@@ -38,29 +38,6 @@ from ensue.machine.model import (
 
 class SavedRecord(msgspec.Struct, array_like=True, frozen=True):
     """A record is an array without field names, since a library may have very many records."""
-
-
-class TypeRecord(SavedRecord, frozen=True, tag="type"):
-    name: str
-    parent: str | None
-    attributes: list[tuple[str, str]]
-    wire: str | None
-
-
-class EventPortRecord(SavedRecord, frozen=True, tag="event"):
-    name: str
-    event_type: str
-    source: str | None
-    where: str | None
-
-
-class TimerPortRecord(SavedRecord, frozen=True, tag="timer"):
-    name: str
-    kind: Literal["every", "deadline"]
-    period: int
-
-
-PortRecord = EventPortRecord | TimerPortRecord
 
 
 InputRecord = int | tuple[State, int] | None
@@ -111,26 +88,20 @@ class MachineRecord(SavedRecord, frozen=True):
     constant: tuple[State, ...]
 
 
-class CorrelationRecord(SavedRecord, frozen=True, tag="correlation"):
-    name: str
-    output: str
-    ports: list[PortRecord]
-    within: int | None
-    by: list[str | list[tuple[str, str]]]
-    bind: Literal["first", "last", "latest"] | None
-    expression: str
-    transformer: list[str] | None
+class PlanRecord(SavedRecord, frozen=True):
+    """How a correlation runs: its form, why it has that one, and its machine if it has one."""
+
     form: Literal["table", "linear", "memory"]
     why: str
     machine: MachineRecord | None
-    keep: Literal["none", "last", "all"] | None
-    unless: list[str]
-    having: str | None
 
 
 class BodyRecord(SavedRecord, frozen=True):
+    """`text` is the library, and `plans` has one record for each correlation, in their order."""
+
     made_by: str
-    definitions: list[TypeRecord | CorrelationRecord]
+    text: str
+    plans: list[PlanRecord]
 
 
 # --- machines to records ----------------------------------------------------------------------

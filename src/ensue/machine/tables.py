@@ -1,10 +1,10 @@
 """Tables: a whole library as bytes that any process can load and run.
 
-In comes a checked library; out go bytes that hold its types, its ports, keys and clauses, and the
-machine of every correlation: data, never code. `load` returns a library with its machines
-(`prepared`), which an engine runs without planning again. Bytes that are damaged, foreign or of
-another version than `VERSION` are refused with a `TableError`. docs/machine.md describes the
-layout; the records of the body are in `records`.
+In comes a checked library; out go bytes that hold its text, and the machine of every correlation:
+data, never code. What the language can say the text holds, so that no clause of a rule can be left
+behind. `load` returns a library with its machines (`prepared`), which an engine runs without
+planning again. Bytes that are damaged, foreign or of another version than `VERSION` are refused
+with a `TableError`. docs/machine.md describes the layout; the records of the body are in `records`.
 
     8 bytes   ENSUETAB
     2 bytes   version, most significant byte first
@@ -25,52 +25,21 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.diagnostics import Diagnostics
-from ensue.lang.durations import print_duration
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.text.parsing import parse_expression
-from ensue.lang.expressions.text.printing import print_expression, quote
+from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.parsing.parser import parse_tree
-from ensue.lang.printer import (
-    print_case,
-    print_ecl,
-    print_filter,
-    print_key,
-    print_port,
-    print_statement,
-)
+from ensue.lang.printer import print_library
 from ensue.lang.source import Source
-from ensue.lang.syntax import (
-    AttributeDeclaration,
-    CommonKey,
-    Correlation,
-    Duration,
-    EclCorrelation,
-    EventPort,
-    EventTypeDeclaration,
-    FilterCorrelation,
-    Holds,
-    Key,
-    Port,
-    PortKeys,
-    TimerPort,
-)
+from ensue.lang.syntax import Correlation, EclCorrelation, Holds
 from ensue.machine.fitting import check_fit, check_form
 from ensue.machine.plan import Plan
 from ensue.machine.prepared import PreparedLibrary, plan_in, with_plans
-from ensue.machine.records import (
-    BodyRecord,
-    CorrelationRecord,
-    EventPortRecord,
-    PortRecord,
-    TimerPortRecord,
-    TypeRecord,
-    machine_of_record,
-    record_of_machine,
-)
+from ensue.machine.records import BodyRecord, PlanRecord, machine_of_record, record_of_machine
 from ensue.version import __version__
 
 MAGIC = b"ENSUETAB"
-VERSION = 3
+VERSION = 4
 """Raised with every change of the records. Tables of any other version are refused."""
 _CHECKSUM = 32
 _HEADER = len(MAGIC) + 2 + _CHECKSUM
@@ -94,12 +63,8 @@ def save(library: CheckedLibrary) -> bytes:
     body = msgspec.msgpack.encode(
         BodyRecord(
             __version__,
-            [
-                _type_record(each)
-                if isinstance(each, EventTypeDeclaration)
-                else _correlation_record(plan_in(library, each))
-                for each in library.tree.definitions
-            ],
+            print_library(library.tree),
+            [_record(plan_in(library, each)) for each in library.correlations],
         )
     )
     return MAGIC + VERSION.to_bytes(2, "big") + hashlib.sha256(body).digest() + body
@@ -108,12 +73,11 @@ def save(library: CheckedLibrary) -> bytes:
 def load(data: bytes) -> Tables:
     """The library in bytes that `save` has written. Raises `TableError` for other bytes."""
     body = _body(data)
-    records = [each for each in body.definitions if isinstance(each, CorrelationRecord)]
     try:
-        library = _library(body)
+        library = _library(body.text)
         plans = tuple(
             _plan(record, correlation)
-            for record, correlation in zip(records, library.correlations, strict=True)
+            for record, correlation in zip(body.plans, library.correlations, strict=True)
         )
     except (EnsueError, ValueError, LookupError) as error:
         raise TableError(f"the tables contradict themselves: {error}") from None
@@ -150,116 +114,22 @@ def _body(data: bytes) -> BodyRecord:
         ) from None
 
 
-# --- types and correlations to records --------------------------------------------------------
-
-
-def _type_record(declared: EventTypeDeclaration) -> TypeRecord:
-    attributes = [(_declared(each), str(each.type)) for each in declared.attributes]
-    return TypeRecord(declared.name, declared.parent, attributes, declared.wire)
-
-
-def _declared(attribute: AttributeDeclaration) -> str:
-    """The name of an attribute, and the value of one that is worked out."""
-    if attribute.value is None:
-        return attribute.name
-    return f"{attribute.name} = {print_expression(attribute.value)}"
-
-
-def _correlation_record(planned: Plan) -> CorrelationRecord:
-    correlation = planned.correlation
-    clauses = correlation.clauses
-    transformer: list[str] | None = None
-    if isinstance(correlation, FilterCorrelation):
-        expression = " || ".join(map(print_filter, correlation.branches))
-        transformer = [f"{print_statement(each)};" for each in correlation.initially]
-        transformer += [print_case(each) for each in correlation.cases]
-    else:
-        expression = print_ecl(correlation.body)
-    return CorrelationRecord(
-        correlation.name,
-        correlation.output,
-        [_port_record(port) for port in correlation.ports],
-        clauses.within.microseconds if clauses.within else None,
-        [_key_record(key) for key in clauses.by],
-        clauses.bind,
-        expression,
-        transformer,
-        planned.form,
-        planned.why,
-        None if planned.machine is None else record_of_machine(planned.machine, print_expression),
-        clauses.keep,
-        [each.name for each in clauses.unless],
-        None if clauses.having is None else print_expression(clauses.having),
-    )
-
-
-def _port_record(port: Port) -> PortRecord:
-    if isinstance(port, TimerPort):
-        return TimerPortRecord(port.name, port.kind, port.period.microseconds)
-    where = None if port.where is None else print_expression(port.where)
-    return EventPortRecord(port.name, port.type, port.source, where)
-
-
-def _key_record(key: Key) -> str | list[tuple[str, str]]:
-    return key.name if isinstance(key, CommonKey) else list(key.parts)
-
-
-# --- and back ---------------------------------------------------------------------------------
-
-
-def _library(body: BodyRecord) -> CheckedLibrary:
-    """The library of the texts in the tables, parsed and checked like any other."""
-    texts = [
-        _type_text(each) if isinstance(each, TypeRecord) else _correlation_text(each)
-        for each in body.definitions
-    ]
-    diagnostics = Diagnostics(Source.of("\n".join(texts), "<tables>"))
+def _library(text: str) -> CheckedLibrary:
+    """The library of the text in the tables, parsed and checked like any other."""
+    diagnostics = Diagnostics(Source.of(text, "<tables>"))
     checked = check(parse_tree(diagnostics.source, diagnostics), diagnostics)
     if checked is None or diagnostics.has_errors:
         raise ValueError("\n".join(str(each) for each in diagnostics.in_order()))
     return checked
 
 
-def _type_text(record: TypeRecord) -> str:
-    wire = f" = {quote(record.wire)}" if record.wire is not None else ""
-    parent = f"{wire} : {record.parent}" if record.parent is not None else wire
-    attributes = "".join(f" attribute {type_} {name};" for name, type_ in record.attributes)
-    return f"eventtype {record.name}{parent} {{{attributes} }};"
-
-
-def _correlation_text(record: CorrelationRecord) -> str:
-    ports = ", ".join(map(_port_text, record.ports))
-    clauses = [] if record.within is None else [f"within {_duration(record.within)}"]
-    if record.by:
-        clauses.append(f"by {', '.join(map(_key_text, record.by))}")
-    if record.bind is not None:
-        clauses.append(f"bind {record.bind}")
-    if record.keep is not None:
-        clauses.append(f"keep {record.keep}")
-    if record.unless:
-        clauses.append(f"unless {', '.join(record.unless)}")
-    if record.having is not None:
-        clauses.append(f"having {print_expression(parse_expression(record.having))}")
-    if record.transformer is None:
-        heading = f"{record.output} ecl {record.name} ({ports})"
-        return " ".join([heading, *clauses, "{", record.expression, "}"])
-    heading = f"{record.output} correlation {record.name} ({ports})"
-    return "\n".join([heading, record.expression, *clauses, "{", *record.transformer, "}"])
-
-
-def _port_text(record: PortRecord) -> str:
-    if isinstance(record, TimerPortRecord):
-        return f"{record.kind} {_duration(record.period)} {record.name}"
-    where = None if record.where is None else parse_expression(record.where)
-    return print_port(EventPort(record.event_type, record.name, record.source, where))
-
-
-def _key_text(record: str | list[tuple[str, str]]) -> str:
-    return print_key(CommonKey(record) if isinstance(record, str) else PortKeys(tuple(record)))
-
-
-def _duration(microseconds: int) -> str:
-    return print_duration(Duration(microseconds))
+def _record(planned: Plan) -> PlanRecord:
+    machine = planned.machine
+    return PlanRecord(
+        planned.form,
+        planned.why,
+        None if machine is None else record_of_machine(machine, print_expression),
+    )
 
 
 def _predicates_of(correlation: Correlation) -> Iterator[Expression]:
@@ -269,7 +139,7 @@ def _predicates_of(correlation: Correlation) -> Iterator[Expression]:
         yield from (each.predicate for each in parts if isinstance(each, Holds))
 
 
-def _plan(record: CorrelationRecord, correlation: Correlation) -> Plan:
+def _plan(record: PlanRecord, correlation: Correlation) -> Plan:
     machine = None
     if record.machine is not None:
         # The predicates of the correlation know how the attributes in them are worked out.

@@ -8,7 +8,7 @@ them; otherwise the outputs are shuffled again. Nothing here depends on Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,9 +16,9 @@ from ensue.errors import UsageError
 from ensue.history.asking.prepared import asks_history
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.checking.feeding import OutputKind, outputs_of
 from ensue.lang.derived.parts import statements_of
 from ensue.lang.derived.relating import has_timeout
+from ensue.lang.derived.wiring import reads_outside
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions import Name
 from ensue.lang.syntax import (
@@ -57,6 +57,11 @@ class PlannedRule:
     def event_ports(self) -> list[EventPort]:
         return [each for each in self.correlation.ports if isinstance(each, EventPort)]
 
+    @property
+    def outside_ports(self) -> list[EventPort]:
+        """The ports that read events of the input, and not only outputs of rules."""
+        return [each for each in self.event_ports if reads_outside(each)]
+
     def key_names(self, port: EventPort) -> KeyNames:
         return tuple(
             key.name if isinstance(key, CommonKey) else dict(key.parts)[port.name]
@@ -80,9 +85,6 @@ class PlannedRule:
         return isinstance(correlation, EclCorrelation) and any(
             isinstance(each, Timeout) for each in expressions_in(correlation.body)
         )
-
-    def output_types(self) -> Iterator[OutputKind]:
-        yield from outputs_of(self.correlation)
 
     @property
     def sends_on(self) -> bool:
@@ -126,7 +128,7 @@ class RuleGroup:
 class JobPlan:
     """How a library runs on Spark: its rules in groups, each of which runs as a whole.
 
-    `selected` has the names of the rules whose outputs are wanted.
+    `selected` has the names of the rules whose outputs are wanted; no internal rule is among them.
     """
 
     library: CheckedLibrary
@@ -139,10 +141,9 @@ class JobPlan:
         return frozenset(name for readers in self.library.feeds.values() for name in readers)
 
     @property
-    def rules_over_input(self) -> list[PlannedRule]:
-        """The rules that read only events of the input, so that it needs columns for them."""
-        rules = [rule for group in self.groups for rule in group.rules]
-        return [rule for rule in rules if rule.name not in self.fed_rules]
+    def rules(self) -> list[PlannedRule]:
+        """The rules that run, group by group."""
+        return [rule for group in self.groups for rule in group.rules]
 
     @cached_property
     def by_rule(self) -> Mapping[str, RuleGroup]:
@@ -192,7 +193,13 @@ def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> J
             raise UsageError(
                 f"there is no correlation `{name}` in the library; {did_you_mean(name, rules)}"
             )
-    wanted = tuple(rules) if selected is None else tuple(n for n in rules if n in set(selected))
+        if rules[name].correlation.role == "internal":
+            raise UsageError(
+                f"`{name}` is internal, and what it puts out goes nowhere: select rules that read"
+                " it, or leave out `internal`"
+            )
+    shown = {name for name, rule in rules.items() if rule.correlation.role != "internal"}
+    wanted = tuple(n for n in rules if n in (shown if selected is None else set(selected)))
     feeders: dict[str, list[PlannedRule]] = {name: [] for name in rules}
     for name, readers in library.feeds.items():
         for reader in readers:

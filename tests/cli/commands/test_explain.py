@@ -27,7 +27,7 @@ Notify correlation Match (
     case l1:       push new Notify { SourceID = b.SourceID }; toggle(l2);
     case l2 & !l1: push c;
 }
-Go ecl Watch (Notify n, deadline 1 min dog)
+Go ecl Watch (Notify n from Match, deadline 1 min dog)
 {
     parallel {
         push(Go) {

@@ -19,17 +19,17 @@ LIBRARY = """
 eventtype A { attribute short k; attribute long v; };
 eventtype B { attribute short k; attribute long v; };
 eventtype Out { attribute long first; attribute long last; attribute timestamp at; };
-Out correlation Chain (A a, B b) a ; b ; a by k
+Out correlation Chain (A a, B b from outside, Window) a ; b ; a by k
 { case true: push new Out { first = b.v, last = a.v }; }
 B correlation Window (A a, B b) l:(a ; b) | m:(b ; b) within 4 s by k
 { case l: push new B { k = a.k, v = b.v }; case m: push b; }
-Out correlation Changing (A a, B b) l:(a) + m:(b) within 5 s by k
+Out correlation Changing (A a, B b from outside, Window) l:(a) + m:(b) within 5 s by k
 { case m: revive(l); case l: push new Out { first = a.v, last = b.v }; abort(l); }
 Out correlation Watched (A a, every 2 s t, deadline 5 s d) a + t || a ; d by k
 { case true: push new Out { first = a.v, at = t.time, last = 1 }; }
-Out ecl Silent (A a, B b) by k
+Out ecl Silent (A a, B b from outside, Window) by k
 { repeat { notify { sequential { a, do { timeout(3 s) } unless { b } } } } }
-Out correlation Remembering (A a, B b) a ; b ; b within 9 s by k bind first
+Out correlation Remembering (A a, B b from outside, Window) a ; b ; b within 9 s by k bind first
 { case true: push new Out { first = b.v, last = a.v }; }
 """
 UNTIL = 200

@@ -27,7 +27,8 @@ eventtype Silent { attribute string sensor; };
 eventtype Long { attribute string sensor; };
 Silent correlation Gone (Beat b, deadline 10 s gone) gone by sensor
 { case true: push new Silent { sensor = 'x' }; }
-Long correlation Still (Silent s, Noise n) s{3} { case true: push new Long { sensor = s.sensor }; }
+Long correlation Still (Silent s from Gone, Noise n) s{3}
+{ case true: push new Long { sensor = s.sensor }; }
 Long correlation Never (Beat b, Noise n, every 1 s t) n ; t by sensor
 { case true: push new Long { sensor = 'y' }; }
 """

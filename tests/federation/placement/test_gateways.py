@@ -28,7 +28,8 @@ eventtype Failed { attribute string user; };
 eventtype Entered { attribute string user; };
 eventtype Granted { attribute string user; };
 eventtype Out { attribute string user; };
-Out correlation Break (Failed f, Entered e, Granted g) (f{3} ; e) ; g within 1 min by user
+Out correlation Break (Failed f, Entered e, Granted g from outside, Twice)
+    (f{3} ; e) ; g within 1 min by user
 { case true: push new Out { user = g.user }; }
 Granted correlation Twice (Granted g) g{2} by user { case true: push g; }
 """

@@ -144,7 +144,8 @@ def test_a_rule_over_rules_is_fed_from_the_homes_of_those() -> None:
     rules = placed(
         "eventtype Hot { attribute long v; };\n"
         "Hot correlation First (A a, B b) a ; b { case true: push new Hot { v = b.v }; }\n"
-        "Out correlation Second (Hot h, C c) h{2} + c { case true: push new Out { v = c.v }; }"
+        "Out correlation Second (Hot h from First, C c) h{2} + c"
+        " { case true: push new Out { v = c.v }; }"
     )
 
     assert rules["First"].home == "plant"
@@ -286,7 +287,7 @@ def test_a_rule_that_reads_a_rule_placed_by_branches_reads_all_of_them() -> None
     library = ensue.parse(
         TYPES
         + f"eventtype Last {{ }};\nOut correlation R (A a, C c) a || c{CASE}\n"
-        + "Last correlation S (Out o, D d) o ; d { case true: push new Last { }; }"
+        + "Last correlation S (Out o from R, D d) o ; d { case true: push new Last { }; }"
     ).checked
     placement = place(library, Sites.of(SITES, library))
 

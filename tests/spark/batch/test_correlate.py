@@ -133,7 +133,7 @@ eventtype B { attribute long Sensor; };
 eventtype Found { attribute long Sensor; };
 Found correlation ByKey (A a) a by Sensor { case true: push new Found { Sensor = a.Sensor }; }
 Found correlation Alone (B b) b { case true: push new Found { Sensor = b.Sensor }; }
-Found correlation After (B b, Found f where Sensor = 7) b ; f
+Found correlation After (B b, Found f from outside, ByKey, Alone where Sensor = 7) b ; f
 { case true: push new Found { Sensor = 0 }; }
 """
 

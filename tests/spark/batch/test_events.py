@@ -18,7 +18,7 @@ KEYED = """
 eventtype A { attribute long K; };
 eventtype B { attribute long K; };
 B correlation First (A a) a by K { case true: push new B { K = a.K }; }
-B correlation Over (B b, A c) b ; c { case true: push b; }
+B correlation Over (B b from First, A c) b ; c { case true: push b; }
 """
 
 

@@ -40,7 +40,8 @@ eventtype Last { attribute long Sensor; };
 Found correlation Pairs (Reading a, Reading b) a ; b by Sensor, Value
 { case true: push new Found { Sensor = a.Sensor }; }
 Found correlation Nowhere (Reading a where Value > 15.0) a { case true: push new Found { }; }
-Last correlation Over (Found f) f by Sensor { case true: push new Last { Sensor = f.Sensor }; }
+Last correlation Over (Found f from Pairs, Nowhere) f by Sensor
+{ case true: push new Last { Sensor = f.Sensor }; }
 """
 ROWS = readings(60, Random(3))
 # Two files hold events of one time, and the one that is read first has the larger name.

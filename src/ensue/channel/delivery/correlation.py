@@ -1,12 +1,12 @@
 """The step of a correlation: events come in, and the events that the correlation pushes come out.
 
-One step contains one run of a library on the step engine, for one consumer. With a name, only that
-correlation runs; without one, the whole library runs, including rules that read outputs of other
-rules. Time passes with the events and, if the correlation has timers, with the channel's clock. The
-clock calls `advance` a little (`grace`) after the next timer is due, so that earlier events can
-still arrive. Events that are late, malformed or dated too far ahead are returned as drops. If very
-many timers fire at once, their outputs are returned in several parts. The engine defines the
-meaning of a correlation.
+One step contains one run of a library on the step engine, for one consumer. With a name, that
+correlation runs, and those that it reads, whose outputs go nowhere else; without one, the whole
+library runs. Time passes with the events and, if the correlation has timers, with the channel's
+clock. The clock calls `advance` a little (`grace`) after the next timer is due, so that earlier
+events can still arrive. Events that are late, malformed or dated too far ahead are returned as
+drops. If very many timers fire at once, their outputs are returned in several parts. The engine
+defines the meaning of a correlation.
 """
 
 from __future__ import annotations

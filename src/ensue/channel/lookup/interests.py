@@ -28,24 +28,23 @@ def interests(wants: Wants) -> Iterator[EventWant]:
 
 
 def selected_library(wanted: Correlated) -> Library:
-    """The library with only the named correlation, or the whole library without a name."""
+    """The library with the outputs of the named correlation, or of all without a name."""
     if wanted.name is None:
         return wanted.library
-    from ensue.lang.checked import CheckedLibrary
-    from ensue.lang.syntax import LibraryTree
+    from ensue.lang.derived.part import part_of
     from ensue.library import Library
 
-    checked = wanted.library.checked
-    one = next(each for each in checked.tree.correlations if each.name == wanted.name)
-    tree = LibraryTree((*checked.tree.types, one))
-    return Library(CheckedLibrary(tree, checked.types))
+    return Library(part_of(wanted.library.checked, {wanted.name}))
 
 
 def _ports(wanted: Correlated) -> Iterator[EventWant]:
-    """The events that the ports of the correlations read."""
+    """The events that the ports of the correlations read of the channel."""
+    from ensue.lang.derived.wiring import sources_asked
     from ensue.lang.syntax import EventPort
 
     for correlation in selected_library(wanted).correlations:
         for port in correlation.ports:
             if isinstance(port, EventPort):
-                yield EventWant(port.type, port.source, port.where)
+                asked = sources_asked(port)
+                for source in (None,) if asked is None else sorted(asked):
+                    yield EventWant(port.type, source, port.where)

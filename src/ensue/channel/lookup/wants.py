@@ -108,6 +108,11 @@ def correlated(
     if name is not None and name not in library.correlations.names:
         known = ", ".join(f"`{each}`" for each in library.correlations.names)
         raise UsageError(f"the library has no correlation `{name}`; it has {known}")
+    if name is not None and library.correlations[name].role == "internal":
+        raise UsageError(
+            f"`{name}` is internal, and what it puts out goes nowhere: name a correlation that"
+            " reads it, or leave out `internal`"
+        )
     return Correlated(library, name, lateness, max_jump)
 
 

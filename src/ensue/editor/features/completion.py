@@ -21,12 +21,14 @@ from ensue.editor.vocabulary import (
     CONTEXT_TEXTS,
     FUNCTION_TEXTS,
     KEYWORDS,
+    OUTSIDE_TEXT,
     UNITS,
     signature,
     words_of,
 )
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parsing import cutting
+from ensue.lang.syntax import OUTSIDE
 
 _HERE = "name_to_complete"
 _WORD = re.compile(r"[A-Za-z_]\w*\Z")
@@ -41,7 +43,9 @@ _OPERATORS = frozenset({"BETWEEN", "IS_NULL", "MATCHES"})
 # A name in these stands for an attribute of the port itself; elsewhere it begins with a port.
 _OF_ONE_EVENT = frozenset({"where", "holds", "derived"})
 
-ItemKind = Literal["keyword", "type", "port", "attribute", "label", "function", "unit", "value"]
+ItemKind = Literal[
+    "keyword", "type", "rule", "port", "attribute", "label", "function", "unit", "value"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,8 @@ def complete(project: Project, path: Path, offset: int) -> list[Item]:
         found = _find_here(list(outlines(reader.finish(), "")))
         if found is not None:
             items += _names(found[0], found[1], project.types(path))
+            if found[0].role == "rule" and not found[0].defines:
+                items += _sources(found[1], project.rules(path))
     unique = {(each.label, each.kind): each for each in reversed(items)}
     return sorted(unique.values(), key=lambda each: (each.rank, each.label))
 
@@ -143,6 +149,14 @@ def _names(
             yield from _ports(outline)
         case "attribute":
             yield from _attributes(mention, outline, types)
+
+
+def _sources(outline: DefinitionOutline, rules: Mapping[str, Path]) -> Iterator[Item]:
+    """What can stand after `from`, besides the text of a source."""
+    yield Item(OUTSIDE, "keyword", OUTSIDE_TEXT, rank=1)
+    for name, path in rules.items():
+        if name not in (outline.name, _HERE):
+            yield Item(name, "rule", f"a rule, in {path.name}", rank=1)
 
 
 def _ports(outline: DefinitionOutline) -> Iterator[Item]:

@@ -2,7 +2,7 @@
 
 In comes a library; out goes, for each correlation, the object that runs it. Rules of equal traits
 go through a batch together (`many.group`); a rule with timers is a group even by itself. A rule
-that has no traits, feeds another rule or is fed by one runs alone, in columns
+that has no traits, feeds another rule, is fed by one or is internal runs alone, in columns
 (`single.correlation`) or event by event (`single.by_event`). A member can leave its group, and goes
 on alone from the state it had there.
 """
@@ -54,10 +54,11 @@ class Arrangement:
     def _groups_by_traits(self) -> list[tuple[GroupTraits, list[int]]]:
         """The rules that go through a batch together."""
         feeds = self._library.feeds
-        linked = {name for name, fed in feeds.items() if fed}.union(*feeds.values())
+        apart = {name for name, fed in feeds.items() if fed}.union(*feeds.values())
+        apart |= {each.name for each in self._correlations if each.role == "internal"}
         shapes: dict[object, list[int]] = {}
         for number, correlation in enumerate(self._correlations):
-            if correlation.name not in linked:
+            if correlation.name not in apart:
                 shapes.setdefault(shape_of(correlation), []).append(number)
         by_traits: dict[GroupTraits, list[int]] = {}
         for numbers in shapes.values():

@@ -49,6 +49,7 @@ class OrderedPass:
         self.is_linked = any(library.feeds.values())
         self._types = library.types
         self._feeds = library.feeds
+        self._internal = {each.name for each in library.correlations if each.role == "internal"}
         self._depth = depth_of(library.feeds) if self.is_linked else 1
         self.arranged = Arrangement(library, self._depth, counts)
         names = [correlation.name for correlation in library.correlations]
@@ -83,14 +84,17 @@ class OrderedPass:
                 continue
             number = self._numbers[name]
             if not self.is_linked:
+                if name in self._internal:
+                    continue
                 is_only = len(self._numbers) == 1
                 outputs.append((made, _NOWHERE if is_only else rows.places(read, number)))
                 continue
             positions = output_positions(read, number)
-            outputs.append((made, positions))
+            if name not in self._internal:
+                outputs.append((made, positions))
             readers = self._feeds.get(name, ())
             if readers:
-                segment = Segment(EventBatch(made.events(), self._types), positions)
+                segment = Segment(EventBatch(made.events(), self._types), positions, name)
                 for reader in readers:
                     fed[reader].append(segment)
         for group in [each for each in self.arranged.groups if not each.has_room]:

@@ -99,7 +99,7 @@ def in_words(waits: Waits, correlation: Correlation) -> str:
         f"`{name}` is `{print_port(port)}`"
         for name in dict.fromkeys(waits.ports)
         if (port := declared.get(name)) is not None
-        and not (isinstance(port, EventPort) and port.source is None and port.where is None)
+        and not (isinstance(port, EventPort) and not port.sources and port.where is None)
     ]
     return f"{waits.words} ({', '.join(conditions)})" if conditions else waits.words
 

@@ -2,9 +2,10 @@
 
 There is one clock for the whole stream. An event first moves the clock, and timers that are due
 fire; then the rules that want the event read it, in the order of the library; their outputs are
-read by other rules after that, first in, first out. A rule runs by itself (`core.instances`) or in
-a cell with many others (`many`); which rules read an event is found by generated code (`dispatch`).
-Rules can be added, replaced and removed while the stream runs; rules that stay keep their keys.
+read after that by the rules that name them, first in, first out. A rule runs by itself
+(`core.instances`) or in a cell with many others (`many`); which rules read an event is found by
+generated code (`dispatch`). Rules can be added, replaced and removed while the stream runs; rules
+that stay keep their keys.
 
 The module is long because one state, the rules with their clock, serves reading, timers and changes
 of rules.
@@ -69,7 +70,7 @@ class StepStream:
         self._shared = SharedTables(limits)
         self._types = library.types
         self._routines: dict[str, TypeRoutines] = {}
-        self._looks: dict[str, LookRoutine] = {}
+        self._looks: dict[tuple[str, str | None], LookRoutine | None] = {}
         self._remake_pushes: Callable[[], None] | None = None
         self.groups: dict[KeyNames, StepGroup] = {}
         self._shapes: dict[str, CellShape] = {}
@@ -111,7 +112,9 @@ class StepStream:
         self._types = library.types
         self._alone = fed | {name for name, readers in library.feeds.items() if readers}
         self._alone |= {
-            each.name for each in library.correlations if carries_key_inside(each, library.types)
+            each.name
+            for each in library.correlations
+            if each.role == "internal" or carries_key_inside(each, library.types)
         }
         self._form_groups(staying)
         self._make_routines()
@@ -282,7 +285,8 @@ class StepStream:
             before = len(made)
             fired = instance.fire(alarm.due)
             alarms.arm(rule, rule.order, instance)
-            made += fired
+            if not rule.is_internal:
+                made += fired
             self._spread([(output, rule) for output in fired], made)
             if orders is not None:
                 order = (alarm.due, alarm.order, alarm.last_read)
@@ -312,7 +316,7 @@ class StepStream:
             self._spread(waiting, made)
 
     def _spread(self, outputs: Iterable[tuple[Event, Rule]], made: list[Event]) -> None:
-        """Let every rule but its author read each output, then the outputs that this causes."""
+        """Let the rules that name its author read each output, then the outputs of this."""
         waiting = deque(outputs)
         while waiting:
             event, author = waiting.popleft()
@@ -321,32 +325,40 @@ class StepStream:
     def _readers(
         self, event: Event, author: Rule | None, made: list[Event]
     ) -> Sequence[tuple[Event, Rule]]:
-        look = self._looks.get(event.type)
+        asked = event.type, None if author is None else author.name
+        try:
+            look = self._looks[asked]
+        except KeyError:
+            look = self._looks[asked] = self._look_for(*asked)
         if look is None:
-            routines = self._routines.get(event.type)
-            if routines is None or not routines.has_readers:
-                return ()
-            look = self._looks[event.type] = compile_look(routines)
+            return ()
         plan, keys = look(event)
-        return self._read_plan(plan, keys, event, author, made)
+        return self._read_plan(plan, keys, event, made)
+
+    def _look_for(self, type_name: str, author: str | None) -> LookRoutine | None:
+        """The look at events of a type from outside or of an author; None if no rule reads them."""
+        routines = self._routines.get(type_name)
+        if routines is not None and author is not None:
+            # Rules that read others are in no group.
+            routines = TypeRoutines(type_name, self._types, self.rules, None, author)
+        return compile_look(routines) if routines is not None and routines.has_readers else None
 
     def _read_plan(
         self,
         plan: ReadPlan,
         keys: Sequence[FastKey | None],
         event: Event,
-        author: Rule | None,
         made: list[Event],
     ) -> Sequence[tuple[Event, Rule]]:
         readers, together = (plan, ()) if isinstance(plan, tuple) else (plan.readers, plan.groups)
         waiting: list[tuple[Event, Rule]] = []
         before = len(made)
         for _, _, mask, key, reader, ports in readers:
-            if reader.author is not author:
-                outputs = self._let_read(reader, keys[key], mask, ports, event)
+            outputs = self._let_read(reader, keys[key], mask, ports, event)
+            if not reader.is_internal:
                 made += outputs
-                if reader.is_fed_from:
-                    waiting += [(output, reader.author) for output in outputs]
+            if reader.is_fed_from:
+                waiting += [(output, reader.author) for output in outputs]
         if not together:
             return waiting
         mixed, runs = len(made) > before, 0
@@ -389,7 +401,7 @@ class StepStream:
                 self._regroup()
             self._counts.outputs += len(made)
             return made
-        waiting = self._read_plan(plan, keys, event, None, made)
+        waiting = self._read_plan(plan, keys, event, made)
         if waiting:
             self._spread(waiting, made)
         self._counts.outputs += len(made)

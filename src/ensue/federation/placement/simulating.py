@@ -22,6 +22,7 @@ from ensue.federation.placement.parcels import Parcel, from_event, to_event
 from ensue.federation.placement.planning.placement import Placement
 from ensue.federation.placement.running.homes import PlacedOutputs
 from ensue.federation.placement.running.site import SiteRun
+from ensue.lang.derived.wiring import reads_outside
 from ensue.lang.syntax import EventPort
 
 Link = tuple[str, str]
@@ -84,7 +85,7 @@ class Simulation:
             name
             for rule in placement.library.correlations
             for port in rule.ports
-            if isinstance(port, EventPort)
+            if isinstance(port, EventPort) and reads_outside(port)
             for name in types.subtypes(port.type)
         }
 

@@ -26,6 +26,8 @@ RESERVED_IN_ECL = frozenset(
 )
 RESERVED_AS_OUTPUT = frozenset({"eventtype"})
 RESERVED_AS_PORT_TYPE = frozenset({"every", "deadline"})
+# After the sources of a port, `B where` is one more source and a condition.
+RESERVED_AS_EVENT_PORT = frozenset({"where"})
 RESERVED_IN_CASE = frozenset({"true"})
 RESERVED_AFTER_PUSH = frozenset({"new"})
 RESERVED_AFTER_LONG = frozenset({"long"})

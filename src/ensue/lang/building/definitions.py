@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal
+from typing import Literal, get_args
 
 from ensue.errors import UsageError
 from ensue.events.types import ValueType
@@ -152,8 +152,12 @@ def correlation(
     keep: Literal["none", "last", "all"] | None = None,
     unless: Port | str | Sequence[Port | str] = (),
     having: str | Value | None = None,
+    role: syntax.Role | None = None,
 ) -> Correlation:
-    """A correlation with a filter and a transformer. Several filters in `when` are branches."""
+    """A correlation with a filter and a transformer. Several filters in `when` are branches.
+
+    What a correlation of the role `internal` puts out stays in the library.
+    """
     branches = when if isinstance(when, Sequence) else (when,)
     if not branches:
         raise UsageError(f"the correlation `{name}` needs a filter")
@@ -169,6 +173,7 @@ def correlation(
             _relating(_clauses(within, by, bind), keep, unless, having),
             statement_nodes(tuple(initially)),
             tuple(each.node for each in cases),
+            _role(role),
         )
     )
 
@@ -182,6 +187,7 @@ def ecl(
     within: str | timedelta | None = None,
     by: Keys = (),
     bind: Literal["first", "last"] | None = None,
+    role: syntax.Role | None = None,
 ) -> Correlation:
     """A correlation written as an ECL expression."""
     return _checked(
@@ -191,6 +197,7 @@ def ecl(
             _ports(name, ports),
             as_ecl(body).node,
             _clauses(within, by, bind),
+            _role(role),
         )
     )
 
@@ -200,6 +207,13 @@ def library(*definitions: EventType | Correlation) -> Library:
         if not isinstance(each, EventType | Correlation):
             raise UsageError(f"`{each!r}` is neither an event type nor a correlation")
     return Library(syntax.LibraryTree(tuple(each.node for each in definitions)))
+
+
+def _role(role: syntax.Role | None) -> syntax.Role | None:
+    if role not in {None, *get_args(syntax.Role)}:
+        allowed = " or ".join(f"`{each}`" for each in get_args(syntax.Role))
+        raise UsageError(f"the role of a correlation is {allowed}, and not `{role}`")
+    return role
 
 
 def _checked(node: syntax.Correlation) -> Correlation:

@@ -7,11 +7,14 @@ Their precedence in Python is that of the language. A chain of one operator is f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Final
 
 from ensue.errors import UsageError
 from ensue.lang import syntax
 from ensue.lang.building.built import (
+    RESERVED_AS_EVENT_PORT,
     RESERVED_AS_PORT_TYPE,
     Built,
     count,
@@ -21,13 +24,23 @@ from ensue.lang.building.built import (
 )
 from ensue.lang.building.values import Value, attr, predicate
 from ensue.lang.limits import DEFAULT_LIMITS
-from ensue.lang.printer import print_filter, print_port
+from ensue.lang.printer import print_filter, print_port, print_source
 from ensue.lang.syntax import EventTypeDeclaration
 
 _Chain = syntax.Both | syntax.Either | syntax.Then
 TypeName = str | Built[EventTypeDeclaration]
 Clock = Built[syntax.Ecl]
 """A `timeout`, which is also an ECL expression."""
+
+
+class SourceName(Built[syntax.PortSource]):
+    """What stands after `from` and is no text: the name of a correlation, or `outside`."""
+
+    def _text(self) -> str:
+        return print_source(self.node)
+
+
+Source = str | SourceName | Built[syntax.Correlation]
 
 
 class Filter(Built[syntax.Filter]):
@@ -90,18 +103,41 @@ def port(
     type: TypeName,  # noqa: A002 - the word that the language uses
     name: str,
     *,
-    source: str | None = None,
+    source: Source | Sequence[Source] | None = None,
     where: str | bool | Value | None = None,
 ) -> Port:
-    """`Type name from "source" where predicate`."""
+    """`Type name from source, ... where predicate`.
+
+    A source is a text, a correlation (or its name, as `rule("Three")`), or `outside`.
+    """
+    given = () if source is None else (source,) if isinstance(source, str | Built) else source
     return Port(
         syntax.EventPort(
             type_name(type, "the event type of a port", RESERVED_AS_PORT_TYPE),
-            identifier(name, "a port"),
-            None if source is None else plain_text(source, "the source of a port"),
+            identifier(name, "a port", RESERVED_AS_EVENT_PORT),
+            tuple(map(_source, given)),
             None if where is None else predicate(where).node,
         )
     )
+
+
+def rule(name: str) -> SourceName:
+    """A correlation of the library as the source of a port: `from Name`."""
+    return SourceName(syntax.RuleSource(identifier(name, "a correlation", {syntax.OUTSIDE})))
+
+
+outside: Final = SourceName(syntax.OutsideSource())
+"""`from outside`: all events from outside."""
+
+
+def _source(given: object) -> syntax.PortSource:
+    if isinstance(given, SourceName):
+        return given.node
+    if isinstance(given, Built) and isinstance(
+        given.node, syntax.FilterCorrelation | syntax.EclCorrelation
+    ):
+        return syntax.RuleSource(given.node.name)
+    return syntax.TextSource(plain_text(given, "the source of a port"))
 
 
 def every(period: str | timedelta, name: str) -> Port:

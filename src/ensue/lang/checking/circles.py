@@ -1,28 +1,27 @@
-"""Circles of rules that read each other's outputs, in a graph no larger than the library.
+"""Circles of rules that read each other's outputs.
 
-The nodes of the graph are correlations (numbers, in library order) and junctions: a type that
-several correlations put out and several read is one junction between them, not an edge for every
-pair. Out come shortest circles through two or more correlations, each from its first one. An edge
-from a correlation to itself is no circle, since no correlation reads its own outputs.
+In comes a graph: for each correlation, by its number, those that read its outputs. Out come
+shortest circles, each from its first correlation, so that every correlation that is on a circle is
+on one of them. A correlation that reads itself is a circle of one. Libraries may have very many
+rules and chains may be long, so nothing here calls itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
-Node = Hashable
-Successors = Callable[[Node], Iterable[Node]]
+Readers = Sequence[Sequence[int]]
 
 
-def circles(count: int, successors: Successors, at_most: int) -> list[tuple[int, ...]]:
+def circles(readers: Readers, at_most: int) -> list[tuple[int, ...]]:
     """A shortest circle through every correlation that is on a circle, each circle once."""
     found: dict[tuple[int, ...], None] = {}
     covered: set[int] = set()
-    for component in _components(count, successors):
+    for component in _components(readers):
         for start in component:
             if start in covered:
                 continue
-            circle = _shortest_circle(start, successors)
+            circle = _shortest_circle(start, readers)
             first = circle.index(min(circle))
             covered.update(circle)
             found[*circle[first:], *circle[:first]] = None
@@ -31,20 +30,20 @@ def circles(count: int, successors: Successors, at_most: int) -> list[tuple[int,
     return list(found)
 
 
-def _components(count: int, successors: Successors) -> list[list[int]]:
-    """The strongly connected components of two or more correlations (Tarjan 1972)."""
-    number: dict[Node, int] = {}
-    lowest: dict[Node, int] = {}
-    unsettled: dict[Node, None] = {}
+def _components(readers: Readers) -> list[list[int]]:
+    """The strongly connected components that have a circle (Tarjan 1972)."""
+    number: dict[int, int] = {}
+    lowest: dict[int, int] = {}
+    unsettled: dict[int, None] = {}
     components: list[list[int]] = []
-    pending: list[tuple[Node, Iterator[Node]]] = []
+    pending: list[tuple[int, Iterator[int]]] = []
 
-    def enter(node: Node) -> None:
+    def enter(node: int) -> None:
         number[node] = lowest[node] = len(number)
         unsettled[node] = None
-        pending.append((node, iter(successors(node))))
+        pending.append((node, iter(readers[node])))
 
-    for root in range(count):
+    for root in range(len(readers)):
         if root not in number:
             enter(root)
         while pending:
@@ -62,34 +61,29 @@ def _components(count: int, successors: Successors) -> list[list[int]]:
                     lowest[above] = min(lowest[above], lowest[node])
                 if lowest[node] == number[node]:
                     component = _settle(node, unsettled)
-                    if len(component) > 1:
+                    if len(component) > 1 or node in readers[node]:
                         components.append(sorted(component))
     return sorted(components)
 
 
-def _settle(node: Node, unsettled: dict[Node, None]) -> list[int]:
-    """Remove the component of a node from the unsettled nodes; its correlations are returned."""
+def _settle(node: int, unsettled: dict[int, None]) -> list[int]:
+    """Remove the component of a correlation from the unsettled ones, and return it."""
     component: list[int] = []
     while True:
         last, _ = unsettled.popitem()
-        if isinstance(last, int):
-            component.append(last)
+        component.append(last)
         if last == node:
             return component
 
 
-def _shortest_circle(start: int, successors: Successors) -> tuple[int, ...]:
+def _shortest_circle(start: int, readers: Readers) -> tuple[int, ...]:
     """The shortest path from a correlation that is on a circle back to itself."""
-    came_from = {
-        each: start for each in _next_correlations(start, successors, set()) if each != start
-    }
-    level = list(came_from)
-    # Junctions that the start has passed are passed once more: they may lead back to it.
-    passed: set[Node] = set()
+    came_from: dict[int, int] = {}
+    level = [start]
     while level:
         following_level: list[int] = []
         for current in level:
-            for each in _next_correlations(current, successors, passed):
+            for each in readers[current]:
                 if each == start:
                     path = [current]
                     while path[-1] != start:
@@ -100,17 +94,3 @@ def _shortest_circle(start: int, successors: Successors) -> tuple[int, ...]:
                     following_level.append(each)
         level = following_level
     raise AssertionError(f"correlation {start} was said to be on a circle and is on none")
-
-
-def _next_correlations(
-    correlation: int, successors: Successors, passed: set[Node]
-) -> Iterator[int]:
-    """The next correlations, through junctions that have not been passed yet."""
-    reached: list[Node] = [*successors(correlation)]
-    for node in reached:
-        if isinstance(node, int):
-            yield node
-        elif node not in passed:
-            passed.add(node)
-            # The list grows while it is read, so that nearer nodes come first.
-            reached.extend(successors(node))

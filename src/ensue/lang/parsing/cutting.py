@@ -58,7 +58,8 @@ def _scanner(nesting: int) -> re.Pattern[str]:
         | (?P<run>!(?:\s*!){more} | -(?:\s*-){more} | (?i:not)(?:\s+(?i:not)\b){more}
                 | {_NAME}\s*:(?:\s*{_NAME}\s*:){more})
         | (?P<definition>eventtype\b(?={_GAP}+{_NAME}{_GAP}*[=:{{])
-                | {_NAME}(?={_GAP}+(?:correlation|ecl)\b{_GAP}+{_NAME}{_GAP}*\())
+                | (?:internal\b{_GAP}+)?{_NAME}
+                  (?={_GAP}+(?:correlation|ecl)\b{_GAP}+{_NAME}{_GAP}*\())
         | (?P<eventtype>eventtype\b)
         | (?P<word>[A-Za-z0-9_]+)
         """,

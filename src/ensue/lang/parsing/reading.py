@@ -44,6 +44,10 @@ def _over(meta: Meta) -> Span:
     return Span(meta.start_pos, meta.end_pos)
 
 
+def _role(word: Token | None) -> syntax.Role | None:
+    return None if word is None else cast(syntax.Role, str(word))
+
+
 @v_args(meta=True)
 class DefinitionReading(Transformer_NonRecursive[Token, Any]):
     """A method for each rule of the grammar. After a mistake a stand-in value is returned."""
@@ -91,7 +95,7 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
     # --- correlations ------------------------------------------------------------------------
 
     def correlation(self, _meta: Meta, children: list[Any]) -> syntax.FilterCorrelation:
-        output, name, ports, branches, *rest = children
+        role, output, name, ports, branches, *rest = children
         clauses = [each for each in rest if isinstance(each, _Clause)]
         cases = tuple(each for each in rest if isinstance(each, syntax.Case))
         initially = tuple(each for each in rest if not isinstance(each, _Clause | syntax.Case))
@@ -103,18 +107,20 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
             self._clauses(clauses, ports),
             initially,
             cases,
+            _role(role),
             _at(name),
             _at(output),
         )
 
     def ecl(self, _meta: Meta, children: list[Any]) -> syntax.EclCorrelation:
-        output, name, ports, *clauses, body = children
+        role, output, name, ports, *clauses, body = children
         return syntax.EclCorrelation(
             str(output),
             str(name),
             ports,
             body,
             self._clauses(clauses, ports),
+            _role(role),
             _at(name),
             _at(output),
         )
@@ -126,9 +132,21 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         return tuple(ports)
 
     def event_port(self, meta: Meta, children: list[Any]) -> syntax.EventPort:
-        kind, name, source, where = children
-        text = None if source is None else self._text(source)
-        return syntax.EventPort(str(kind), str(name), text, where, _over(meta), _at(name))
+        kind, name, sources, where = children
+        return syntax.EventPort(str(kind), str(name), sources or (), where, _over(meta), _at(name))
+
+    def sources(
+        self, _meta: Meta, sources: list[syntax.PortSource]
+    ) -> tuple[syntax.PortSource, ...]:
+        return tuple(sources)
+
+    def source(self, _meta: Meta, children: list[Token]) -> syntax.PortSource:
+        (token,) = children
+        if token.type == "STRING":
+            return syntax.TextSource(self._text(token), _at(token))
+        if token == syntax.OUTSIDE:
+            return syntax.OutsideSource(_at(token))
+        return syntax.RuleSource(str(token), _at(token))
 
     def timer_port(self, meta: Meta, children: list[Token]) -> syntax.TimerPort:
         kind, period, name = children

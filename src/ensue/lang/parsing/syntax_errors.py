@@ -84,7 +84,7 @@ _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     ),
     (
         frozenset({"_EVENTTYPE", "NAME"}),
-        frozenset({"_EVENTTYPE", "NAME"}),
+        frozenset({"_EVENTTYPE", "NAME", "INTERNAL"}),
         "a definition such as `eventtype A {}`",
     ),
 )
@@ -110,6 +110,7 @@ _PLAIN = {
     "LOGIC": "`AND` or `OR`",
     "COMPARE": "a comparison",
     "_MINUS": "`-`",
+    "_NEXT_SOURCE": "`,`",
     "$END": "the end of the definition",
 }
 
@@ -213,7 +214,7 @@ def _listed(accepted: frozenset[str], terminals: Mapping[str, TerminalDef]) -> s
     if "an operator" in words or "RBRACE" in left:
         optional = {"SEMICOLON"} if len(left) > 1 and "COMMA" not in left else set()
         left -= optional
-    words += sorted(_in_words(each, terminals) for each in left)
+    words += sorted({_in_words(each, terminals) for each in left})
     if len(words) > _MOST_ALTERNATIVES:
         words = [*words[: _MOST_ALTERNATIVES - 1], "something else that fits"]
     if not words:

@@ -248,7 +248,8 @@ def in_short(witness: Witness) -> str:
         if moment.event is None:
             shown.append(f"{print_duration(Duration(moment.after))} on the clock")
         else:
-            shown.append(f"{moment.event.type} on `{'`, `'.join(moment.port_names)}`")
+            of = f" of {moment.author}" if moment.author is not None else ""
+            shown.append(f"{moment.event.type}{of} on `{'`, `'.join(moment.port_names)}`")
     more = len(witness) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
 

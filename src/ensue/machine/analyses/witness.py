@@ -29,12 +29,14 @@ class WitnessMoment:
 
     `event` is None where the clock reaches a time at which a timer is due. `ports` and `puts_out`
     have the ports that the event matches in each correlation, and whether the correlation puts out.
+    `author` is the correlation that puts the event out, where it does not come from outside.
     """
 
     after: int
     event: Event | None
     ports: tuple[frozenset[str], ...]
     puts_out: tuple[bool, ...]
+    author: str | None = None
 
     @property
     def port_names(self) -> tuple[str, ...]:
@@ -88,14 +90,15 @@ def _moments(path: list[Edge], times: list[int]) -> Iterator[WitnessMoment]:
     number = 0
     for step, after in zip(path, times, strict=True):
         event, ports = None, tuple(frozenset[str]() for _ in step.outcomes)
+        author = None
         if step.symbol is not None:
             number += 1
-            ports = step.symbol.ports
+            ports, author = step.symbol.ports, step.symbol.author
             assert step.symbol.event is not None, "witnesses are made of events that exist"
             event = msgspec.structs.replace(
                 step.symbol.event, id=f"e{number}", time=BEGINNING + after
             )
-        yield WitnessMoment(after, event, ports, step.puts_out)
+        yield WitnessMoment(after, event, ports, step.puts_out, author)
 
 
 def _times(path: list[Edge]) -> list[int] | None:

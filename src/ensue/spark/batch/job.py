@@ -136,7 +136,7 @@ class Job:
         layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)
         types = loaded.checked.types
-        check_columns(layout, types, plan.rules_over_input)
+        check_columns(layout, types, plan.rules)
         mention_unusable_keys(layout, loaded.checked)
         python_reasons = [*layout.python_reasons, *attributes_read_in_python(layout, types)]
         # Undeclared data of any kind is sent on, which only bytes carry unchanged.

@@ -128,7 +128,7 @@ def _columns_suffice(library: Library, names: Sequence[str]) -> bool:
     if any(rule.sends_on for rule in rules):
         return False
     for rule in rules:
-        for port in rule.event_ports:
+        for port in rule.outside_ports:
             for type_name in types.subtypes(port.type):
                 own = types.attributes(type_name)
                 if not own.keys() <= set(names):

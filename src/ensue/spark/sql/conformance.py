@@ -135,7 +135,7 @@ def check_columns(layout: DataFrameLayout, types: TypeSystem, rules: Sequence[Pl
     if layout.python_reasons and layout.data is None and "data" in dict(layout.renamed):
         return
     for rule in rules:
-        for port in rule.event_ports:
+        for port in rule.outside_ports:
             for name, type_ in types.attributes(port.type).items():
                 _check_attribute(layout, rule, port.type, name, type_)
 

@@ -20,6 +20,7 @@ from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.derived.parts import statements_of
+from ensue.lang.derived.wiring import sources_asked
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.derived_names import DerivedName, derived_name
 from ensue.lang.expressions.names import Parts, names_in, read_from
@@ -83,9 +84,9 @@ def scan_of(group: RuleGroup, layout: DataFrameLayout, types: TypeSystem) -> Sca
     in_python: list[str] = []
     # Ports of several rules may have equal conditions, which are then evaluated once.
     distinct = {
-        (port.type, port.source, port.where): (rule, port)
+        (port.type, sources_asked(port), port.where): (rule, port)
         for rule in group.rules
-        for port in rule.event_ports
+        for port in rule.outside_ports
     }
     ports = [_port(rule, port, layout, types, in_python) for rule, port in distinct.values()]
     conditions = [any_of(ports), *event_conditions(layout)]
@@ -131,14 +132,14 @@ def wanted_by_rule(
     keys = _keys(group, layout, types)
     found: dict[str, Column] = {}
     for rule in group.rules:
-        ports = [_port(rule, port, layout, types, []) for port in rule.event_ports]
+        ports = [_port(rule, port, layout, types, []) for port in rule.outside_ports]
         shuffled = dict(_travelling(group, layout, types))
         found[rule.name] = all_of([any_of(ports), *(each.is_there(shuffled) for each in keys)])
     return found
 
 
 def _types_read(group: RuleGroup, types: TypeSystem) -> Iterator[str]:
-    ports = [port.type for rule in group.rules for port in rule.event_ports]
+    ports = [port.type for rule in group.rules for port in rule.outside_ports]
     read = {name for port in set(ports) for name in types.subtypes(port)}
     return (name for name in types.types if name in read)
 
@@ -152,8 +153,9 @@ def _port(
 ) -> Column:
     accepted = types.subtypes(port.type)
     conditions = [layout.context["type"].column.isin(*accepted)]
-    if port.source is not None:
-        conditions.append(layout.source == port.source)
+    asked = sources_asked(port)
+    if asked is not None:
+        conditions.append(layout.source.isin(*sorted(asked)))
     if port.where is not None:
         resolve = resolver(layout, port.type, types)
         for part in conjuncts(port.where):
@@ -362,7 +364,9 @@ def _travelling(
         ("type", layout.context["type"].column),
         ("time", layout.context["time"].column),
     ]
-    asks_source = any(port.source for rule in group.rules for port in rule.event_ports)
+    asks_source = any(
+        sources_asked(port) is not None for rule in group.rules for port in rule.outside_ports
+    )
     if "source" in layout.context and (forwarded or asks_source or "source" in _lower(names)):
         found.append(("source", layout.source))
     for name, source in layout.extensions.items():
@@ -378,7 +382,7 @@ def _lower(names: set[str]) -> set[str]:
 
 def _forwarded_types(group: RuleGroup, types: TypeSystem) -> Iterator[str]:
     for rule in group.rules:
-        ports = {port.name: port for port in rule.event_ports}
+        ports = {port.name: port for port in rule.outside_ports}
         for statement in statements_of(rule.correlation):
             if isinstance(statement, PushPort) and statement.port in ports:
                 yield from types.subtypes(ports[statement.port].type)

@@ -256,7 +256,7 @@ class StreamJob:
         layout = layout_of(events, mapped.renames, mapped.times)
         check_arrival(events, options.arrival)
         types = loaded.checked.types
-        check_columns(layout, types, plan.rules_over_input)
+        check_columns(layout, types, plan.rules)
         mention_unusable_keys(layout, loaded.checked)
         groups = stream_groups(plan)
         python_reasons = [

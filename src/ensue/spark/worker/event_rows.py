@@ -82,7 +82,7 @@ def event_rows(
 ) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[bytes, str | None, int, int, bytes]] = []
     for position, author, event in records:
-        buckets = router.buckets(event)
+        buckets = router.buckets(event, author)
         if buckets:
             payload = write_event(event)
             rows += [(position, author, *each, payload) for each in buckets.items()]

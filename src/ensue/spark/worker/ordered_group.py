@@ -113,21 +113,19 @@ class OrderedGroup:
         self, position: bytes, event: Event, author: str | None, mask: int
     ) -> list[Positioned]:
         made: list[Positioned] = []
-        readers = None if author is None else self._readers(author)
         for running in self._running:
-            if readers is None or running.rule.name in readers:
-                made += self._read_by_rule(running, position, event, mask)
+            made += self._read_by_rule(running, position, event, author, mask)
         return made
 
-    def _readers(self, author: str) -> frozenset[str]:
-        known = self._feeds.get(author)
-        # Any rule of this group may read an output of an earlier stage.
-        return known if known is not None else frozenset(r.rule.name for r in self._running)
-
     def _read_by_rule(
-        self, running: _RunningRule, position: bytes, event: Event, mask: int
+        self,
+        running: _RunningRule,
+        position: bytes,
+        event: Event,
+        author: str | None,
+        mask: int,
     ) -> list[Positioned]:
-        matched = running.ports.matched(event)
+        matched = running.ports.matched(event, author)
         if not matched:
             return []
         readings = running.ports.readings(event, matched)

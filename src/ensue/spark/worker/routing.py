@@ -19,6 +19,7 @@ from ensue.engine.step.dispatch.plans import PLANS_REMEMBERED, TypeTests
 from ensue.engine.step.dispatch.routines import compile_look
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wiring import takes_author
 from ensue.lang.syntax import EventPort
 from ensue.spark.plan import JobPlan, PlannedRule, RuleGroup
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
@@ -46,8 +47,9 @@ class _TypeRoutes(TypeTests):
         types: TypeSystem,
         rules: Sequence[PlannedRule],
         bits: Mapping[KeyNames, int],
+        author: str | None,
     ) -> None:
-        super().__init__(name, types)
+        super().__init__(name, types, author)
         self.keys: dict[KeyNames, int] = {}
         self.plans: dict[int, _Route | tuple[()]] = {}
         self._wants: list[tuple[str, list[tuple[int, int, int]]]] = []
@@ -55,7 +57,7 @@ class _TypeRoutes(TypeTests):
             ports = [
                 (self.needed(port), self._key(rule.key_names(port)), _bit(bits, rule, port))
                 for port in rule.event_ports
-                if types.is_subtype(name, port.type)
+                if types.is_subtype(name, port.type) and takes_author(port, author)
             ]
             if ports:
                 self._wants.append((rule.name, ports))
@@ -104,19 +106,24 @@ class EventRouter:
         self._bits = {names: 1 << place for place, names in enumerate(group.key_set)}
         self._keyed = group.is_keyed
         self._keep_unkeyed = keep_unkeyed
-        self._looks: dict[str, Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]] = {}
+        self._looks: dict[
+            tuple[str, str | None], Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]
+        ] = {}
         self._buckets: dict[FastKey, int] = {}
         self.matched: tuple[str, ...] = ()
         """The rules that read the last event: a port matches and, with `by`, it has a key."""
 
-    def buckets(self, event: Event) -> dict[int, int]:
-        """The buckets that read an event, each with the mask of its ports there."""
+    def buckets(self, event: Event, author: str | None = None) -> dict[int, int]:
+        """The buckets that read an event, each with the mask of its ports there.
+
+        `author` is the correlation that has put the event out, if one has.
+        """
         self.matched = ()
-        look = self._looks.get(event.type)
+        look = self._looks.get((event.type, author))
         if look is None:
             if event.type not in self._types:
                 return {}
-            look = self._looks[event.type] = self._look_for(event.type)
+            look = self._looks[event.type, author] = self._look_for(event.type, author)
         plan, keys = look(event)
         if not plan:
             return {}
@@ -158,8 +165,10 @@ class EventRouter:
                 self._buckets[key] = bucket
         return bucket
 
-    def _look_for(self, type_: str) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
-        routes = _TypeRoutes(type_, self._types, self._rules, self._bits)
+    def _look_for(
+        self, type_: str, author: str | None
+    ) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
+        routes = _TypeRoutes(type_, self._types, self._rules, self._bits, author)
         return compile_look(routes) if routes.is_wanted else _unwanted
 
 

@@ -30,8 +30,8 @@ def test_rules_that_feed_each_other_put_out_the_same_a_few_rows_at_a_time() -> N
     library = ensue.parse(
         "eventtype A { attribute long n; }; eventtype B { attribute long n; }; eventtype C {};\n"
         "B correlation Second (A a, A b) a ; b within 3 s { case true: push new B { n = b.n }; }\n"
-        "C correlation Third (B b, every 2 s t) b | t { case true: push new C {}; }\n"
-        "C correlation Fourth (C c, A a) c + a keep all { case true: push new C {}; }\n"
+        "C correlation Third (B b from Second, every 2 s t) b | t { case true: push new C {}; }\n"
+        "C correlation Fourth (C c from Third, A a) c + a keep all { case true: push new C {}; }\n"
     )
     events = [Event.of("A", time=n // 3 * 1_000_000, id=str(n), data={"n": n}) for n in range(60)]
     expected = list(library.run(events, engine="step"))

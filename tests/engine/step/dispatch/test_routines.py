@@ -131,7 +131,7 @@ def test_what_a_rule_alone_puts_out_is_read_by_those_it_feeds_and_counted() -> N
         "eventtype A { attribute long v; }; eventtype B { attribute long v; };"
         "eventtype C { attribute long v; };"
         "B correlation First (A a) a { case true: push new B { v = a.v }; }"
-        "C correlation Second (B b) b { case true: push new C { v = b.v }; }"
+        "C correlation Second (B b from First) b { case true: push new C { v = b.v }; }"
     )
     quick, plain = rules.start("step"), rules.start("reference")
     for number in range(3):

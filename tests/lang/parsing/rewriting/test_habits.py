@@ -185,7 +185,6 @@ PORTS = [
     ("a: A", "A a"),
     ("A as a", "A a"),
     ("a = A", "A a"),
-    ("A a from gps", 'A a from "gps"'),
     ("A(price > 3) a", "A a where price > 3"),
     ("A a where user ILIKE 'Ann%'", "A a where LOWER(user) LIKE 'ann%'"),
     ("A a where user : 'ann*'", "A a where user LIKE 'ann%'"),

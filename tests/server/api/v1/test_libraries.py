@@ -209,7 +209,7 @@ eventtype Alarm { attribute string sensor; };
 Hot correlation Rises (Reading low where celsius < 30, Reading high where celsius > 60)
     low{3} ; high by sensor
 { case true: push new Hot { sensor = high.sensor }; }
-Alarm correlation Alone (Hot hot) hot by sensor
+Alarm correlation Alone (Hot hot from Rises) hot by sensor
 { case true: push new Alarm { sensor = hot.sensor }; }
 """
 

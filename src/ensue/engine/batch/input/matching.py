@@ -10,10 +10,10 @@ of the stream. `SymbolNumbers` makes symbols of the bits, as the table of a rule
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,15 +27,14 @@ from ensue.engine.core.rule_table import Symbols
 from ensue.engine.ports import key_names
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.derived_names import path_to
+from ensue.lang.derived.wiring import reads_outside, rules_named, source_test
 from ensue.lang.expressions.tree import (
     Comparison,
     Exists,
     Expression,
     In,
     Like,
-    Literal,
     Logic,
-    Name,
 )
 from ensue.lang.syntax import CommonKey, Correlation, EventPort
 from ensue.machine.model import Machine, PortAtom, PredicateAtom
@@ -59,10 +58,14 @@ class Matches:
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows that a correlation may read, and where each stands in the order of the stream."""
+    """Rows that a correlation may read, and where each stands in the order of the stream.
+
+    `author` is the correlation that has put the rows out; None for rows from outside.
+    """
 
     batch: Batch
     positions: npt.NDArray[np.int64]
+    author: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,13 @@ class Gathered:
         """Where these readings stand in the stream."""
         # Readings of one segment need not be put in order.
         return self._positions[self.rows[at] if self.which is None else at]
+
+
+class _Origin(NamedTuple):
+    """For rows of one origin: the bits of ports by types, and the tests of each bit."""
+
+    by_type: Any
+    tests: Mapping[int, Sequence[Expression]]
 
 
 class Matcher:
@@ -110,15 +120,21 @@ class Matcher:
         self._is_wide = words > 1
         self.no_bits: Any = np.empty((0, words) if self._is_wide else 0, self._dtype)
         type_count = len(types.types) + 1
-        shape = (type_count, words) if self._is_wide else type_count
-        self._by_type: Any = np.zeros(shape, self._dtype)
-        self._accepted = []
-        for bit, port in enumerate(self._ports):
-            accepted = accepted_types(types, port.type)
-            self._accepted.append(accepted)
-            word = self._word(self._by_type, bit)
-            word[accepted] |= self._dtype(1 << bit % WORD)
+        self._shape = (type_count, words) if self._is_wide else type_count
+        self._accepted = [accepted_types(types, port.type) for port in self._ports]
+        self._origins: dict[str | None, _Origin] = {None: self._origin(None)}
         self._groups = self._key_groups(correlation)
+
+    def _origin(self, author: str | None) -> _Origin:
+        """What the ports ask of rows of an author, or of those from outside."""
+        by_type: Any = np.zeros(self._shape, self._dtype)
+        tests: dict[int, list[Expression]] = {}
+        for bit, port in enumerate(self._ports):
+            if reads_outside(port) if author is None else author in rules_named(port):
+                word = self._word(by_type, bit)
+                word[self._accepted[bit]] |= self._dtype(1 << bit % WORD)
+                tests[bit] = port_tests(port) if author is None else where_tests(port)
+        return _Origin(by_type, tests)
 
     def _key_groups(self, correlation: Correlation) -> list[tuple[tuple[str, ...], int]]:
         """For each list of key names: the names, and the bits of the ports that ask for them."""
@@ -128,10 +144,13 @@ class Matcher:
             groups[names] = groups.get(names, 0) | 1 << bit
         return list(groups.items())
 
-    def match(self, batch: Batch, keys: Keys) -> Matches:
-        bits = self._by_type[batch.type_codes]
-        for bit, port in enumerate(self._ports):
-            for test in port_tests(port):
+    def match(self, batch: Batch, keys: Keys, author: str | None = None) -> Matches:
+        origin = self._origins.get(author)
+        if origin is None:
+            origin = self._origins[author] = self._origin(author)
+        bits = origin.by_type[batch.type_codes]
+        for bit, tests in origin.tests.items():
+            for test in tests:
                 held = batch.holds(test, partial(batch.rows_of_types, self._accepted[bit]))
                 self._keep(bits, bit, held)
         rows = np.flatnonzero(bits.any(axis=1) if self._is_wide else bits != 0)
@@ -204,7 +223,7 @@ class Matcher:
 
 def gathered(matcher: Matcher, keys_of: Keys, segments: Sequence[Segment]) -> tuple[Gathered, int]:
     """The rows that are read of segments, in the order of the stream; how many have no key."""
-    found = [(each, matcher.match(each.batch, keys_of)) for each in segments]
+    found = [(each, matcher.match(each.batch, keys_of, each.author)) for each in segments]
     missing = sum(matches.without_key for _, matches in found)
     found = [(segment, matches) for segment, matches in found if matches.rows.size]
     if not found:
@@ -299,13 +318,14 @@ def why_not_matched(correlation: Correlation, machine: Machine) -> str | None:
 
 
 def port_tests(port: EventPort) -> list[Expression]:
-    """The tests that an event of a port's type has to pass: its source, and its predicate."""
-    tests: list[Expression] = []
-    if port.source is not None:
-        tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
-    if port.where is not None:
-        tests += _conjuncts(port.where)
-    return tests
+    """The tests that an event from outside has to pass besides its type: source and predicate."""
+    source = source_test(port)
+    tests: list[Expression] = [] if source is None else [source]
+    return tests + where_tests(port)
+
+
+def where_tests(port: EventPort) -> list[Expression]:
+    return [] if port.where is None else _conjuncts(port.where)
 
 
 def _conjuncts(predicate: Expression) -> list[Expression]:

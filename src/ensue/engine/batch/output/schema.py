@@ -57,9 +57,11 @@ def struct_of(members: Mapping[str, ValueType]) -> pa.DataType:
 
 
 def output_schema(types: TypeSystem, correlations: Iterable[Correlation]) -> OutputSchema:
-    """The columns of what the correlations put out."""
+    """The columns of what the correlations put out; what is internal leaves in no column."""
     made: set[str] = set()
     for correlation in correlations:
+        if correlation.role == "internal":
+            continue
         for output in outputs_of(correlation):
             made.update(types.subtypes(output.type) if output.or_below else (output.type,))
     wide: dict[str, ValueType] = {}

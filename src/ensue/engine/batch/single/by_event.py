@@ -92,11 +92,11 @@ class EventCorrelation:
     def read(
         self, segments: Sequence[Segment], clock: int | None
     ) -> tuple[SourceOutputs, Positions]:
-        events: list[Event] = []
+        events: list[tuple[Event, str | None]] = []
         every: list[Positions] = []
         for segment in segments:
             rows = np.flatnonzero(segment.batch.rows_of_types(self._wanted))
-            events += segment.batch.events(rows)
+            events += [(event, segment.author) for event in segment.batch.events(rows)]
             every.append(segment.positions[rows])
         positions = np.concatenate(every) if every else np.empty((0, 0), np.int64)
         made: list[Event] = []
@@ -109,7 +109,7 @@ class EventCorrelation:
         for at in np.lexsort(positions.T[::-1]).tolist() if len(positions) else []:
             place = positions[at]
             self._fire_before(int(place[0]), int(place[1]), int(place[2]), note)
-            note(self._read_event(events[at]), place)
+            note(self._read_event(*events[at]), place)
         if clock is not None:
             self._fire_before(clock, ALARM + 1, 0, note)
             self._clock = clock
@@ -140,8 +140,8 @@ class EventCorrelation:
             root = (alarm.due, self._number, alarm.last_read, self._fired)
             note(fired, alarm_position(*root, self._depth))
 
-    def _read_event(self, event: Event) -> list[Event]:
-        matched = self._ports.matched(event)
+    def _read_event(self, event: Event, author: str | None) -> list[Event]:
+        matched = self._ports.matched(event, author)
         readings = self._ports.readings(event, matched)
         if matched and not readings:
             self._counts.without_key[self.name] += 1

@@ -142,8 +142,13 @@ class Rule:
 
     @property
     def author(self) -> Rule:
-        """The rule whose outputs these are: a rule never reads its own outputs."""
+        """The rule whose outputs these are."""
         return self
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether what it puts out is only for the rules that name it."""
+        return self.correlation.role == "internal"
 
     @property
     def name(self) -> str:

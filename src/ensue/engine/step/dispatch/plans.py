@@ -23,6 +23,7 @@ from ensue.engine.core.relating.linked import QuietMove
 from ensue.engine.ports import KeyNames
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wiring import sources_asked, takes_author
 from ensue.lang.expressions import Expression
 from ensue.lang.syntax import EventPort
 from ensue.machine.model import AnyAtom, PortAtom, PredicateAtom, Timer
@@ -33,20 +34,25 @@ if TYPE_CHECKING:
 
 
 class TypeTests:
-    """The distinct tests of the ports of one event type, each with a bit."""
+    """The distinct tests of the ports of one event type, each with a bit.
 
-    def __init__(self, name: str, types: TypeSystem) -> None:
+    They are for events from outside, or for those that an `author` has put out.
+    """
+
+    def __init__(self, name: str, types: TypeSystem, author: str | None = None) -> None:
         self.name = name
+        self.author = author
         self.attributes = types.attributes(name)
-        self.sources: dict[str, int] = {}
+        self.sources: dict[frozenset[str], int] = {}
         self.predicates: dict[Expression, int] = {}
         self._tests = 0
 
     def needed(self, port: EventPort) -> int:
-        """The tests that must hold for a port, as a mask."""
+        """The tests that must hold for a port, as a mask; of events of the author they are for."""
         needed = 0
-        if port.source is not None:
-            needed |= self._bit(self.sources, port.source)
+        asked = sources_asked(port) if self.author is None else None
+        if asked is not None:
+            needed |= self._bit(self.sources, asked)
         if port.where is not None:
             needed |= self.holds(port.where)
         return needed
@@ -162,6 +168,10 @@ class SplitReading:
     def is_fed_from(self) -> bool:
         return self.rule.is_fed_from
 
+    @property
+    def is_internal(self) -> bool:
+        return self.rule.is_internal
+
     def readings(self, event: Event) -> Iterator[tuple[FastKey, int, frozenset[str]]]:
         for key, reading in self.rule.ports.readings(event, list(self.matched)).items():
             mask = self.others
@@ -190,9 +200,10 @@ class TypeRoutines(TypeTests):
         types: TypeSystem,
         rules: Sequence[Rule],
         groups: Mapping[str, StepGroup] | None = None,
+        author: str | None = None,
     ) -> None:
         """`groups` has the groups of rules that run in cells, by the names of these rules."""
-        super().__init__(name, types)
+        super().__init__(name, types, author)
         self.keys: dict[KeyNames, int] = {}
         self.has_timer_ports = False
         self._group_interests: dict[StepGroup, GroupInterest] = {}
@@ -211,7 +222,9 @@ class TypeRoutines(TypeTests):
         matching = [
             port
             for port in rule.correlation.ports
-            if isinstance(port, EventPort) and types.is_subtype(self.name, port.type)
+            if isinstance(port, EventPort)
+            and types.is_subtype(self.name, port.type)
+            and takes_author(port, self.author)
         ]
         if not matching:
             return

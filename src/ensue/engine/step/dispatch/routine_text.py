@@ -35,7 +35,7 @@ class AskedOfType(Protocol):
 
     name: str
     attributes: Mapping[str, ValueType]
-    sources: dict[str, int]
+    sources: dict[frozenset[str], int]
     predicates: dict[Expression, int]
     keys: dict[KeyNames, int]
 
@@ -80,7 +80,11 @@ class RoutineText:
         else:
             lines = ["tests = 0", *lines]
         if self._routines.sources:
-            sources = self.constants.name(dict(self._routines.sources), "s")
+            by_source: dict[str, int] = {}
+            for asked, bit in self._routines.sources.items():
+                for source in asked:
+                    by_source[source] = by_source.get(source, 0) | bit
+            sources = self.constants.name(by_source, "s")
             lines += [f"tests |= {sources}.get(event.source, 0)"]
         return lines
 

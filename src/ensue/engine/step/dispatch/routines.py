@@ -113,7 +113,11 @@ def push(event):
         {choose}
         {read_alone}
         if outputs:
-            if rule.is_fed_from: spread([(output, rule.author) for output in outputs], outputs)
+            if rule.is_fed_from:
+                made = [] if rule.is_internal else outputs
+                spread([(output, rule.author) for output in outputs], made)
+                outputs = made
+            elif rule.is_internal: return []
             counts.outputs += len(outputs)
         return outputs
     if not plan: return []
@@ -124,7 +128,7 @@ def push(event):
         {choose}
         {read_in_turn}
         if outputs:
-            made += outputs
+            if not rule.is_internal: made += outputs
             if rule.is_fed_from:
                 waiting = [] if waiting is None else waiting
                 waiting += [(output, rule.author) for output in outputs]

@@ -15,7 +15,8 @@ from itertools import combinations
 
 from ensue.lang.derived.parts import ports_in, statements_of
 from ensue.lang.derived.relating import has_timeout
-from ensue.lang.expressions.tree import Comparison, Expression, Literal, Logic, Name
+from ensue.lang.derived.wiring import rules_named, source_test
+from ensue.lang.expressions.tree import Expression, Literal, Logic
 from ensue.lang.syntax import (
     Change,
     Correlation,
@@ -31,6 +32,8 @@ NOTHING = Predicate.parse("FALSE")
 
 def is_impossible(tests: list[Expression]) -> bool:
     """Whether no event can pass all of some tests, as far as that can be told."""
+    if Literal(False) in tests:
+        return True
     if len(tests) < 2:
         return False
     together = Predicate(Logic(tuple(tests), ("AND",) * (len(tests) - 1)))
@@ -38,13 +41,19 @@ def is_impossible(tests: list[Expression]) -> bool:
 
 
 def tests_of(port: EventPort) -> list[Expression]:
-    """What a port asks of an event besides its type."""
-    tests: list[Expression] = []
-    if port.source is not None:
-        tests.append(Comparison(Name(("source",)), (("=", Literal(port.source)),)))
-    if port.where is not None:
-        tests.append(port.where)
-    return tests
+    """What a port asks of an event from outside besides its type."""
+    source = source_test(port)
+    tests = [] if source is None else [source]
+    return tests if port.where is None else [*tests, port.where]
+
+
+def _can_meet(one: EventPort, other: EventPort) -> bool:
+    """Whether an event from outside, or of a rule that both name, may pass the tests of both."""
+    if not is_impossible([*tests_of(one), *tests_of(other)]):
+        return True
+    if set(rules_named(one)).isdisjoint(rules_named(other)):
+        return False
+    return not is_impossible([each.where for each in (one, other) if each.where is not None])
 
 
 def groups_of(
@@ -65,7 +74,7 @@ def groups_of(
         return one is other or (
             not set(origins[one.name]).isdisjoint(origins[other.name])
             and not accepted[one.name].isdisjoint(accepted[other.name])
-            and not is_impossible([*tests_of(one), *tests_of(other)])
+            and _can_meet(one, other)
         )
 
     group = list(whole[0])

@@ -27,6 +27,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.derived.parts import parts_of, ports_in
 from ensue.lang.derived.relating import aggregates_of, has_timeout
+from ensue.lang.derived.wiring import rules_named
 from ensue.lang.syntax import (
     Correlation,
     EclCorrelation,
@@ -164,8 +165,11 @@ def _origins(
 ) -> Iterator[str]:
     """The sites at which an event may arise that a port reads, in the order of the sites."""
     accepted = frozenset(library.types.subtypes(port.type))
+    named = rules_named(port)
     fed_from = {
-        rule.home for rule in feeders if _may_feed(rule.correlation, port, accepted, library)
+        rule.home
+        for rule in feeders
+        if rule.correlation.name in named and _may_feed(rule.correlation, accepted, library)
     }
     for site in sites.sites:
         if site.name in fed_from or _may_have(site, port, accepted):
@@ -178,15 +182,14 @@ def _may_have(site: Site, port: EventPort, accepted: frozenset[str]) -> bool:
     return not is_impossible([*site.tests(), *tests_of(port)])
 
 
-def _may_feed(
-    feeder: Correlation, port: EventPort, accepted: frozenset[str], library: CheckedLibrary
-) -> bool:
-    for output in outputs_of(feeder):
-        types = library.types.subtypes(output.type) if output.or_below else (output.type,)
-        asked = port.source is None or output.source is None or port.source == output.source
-        if asked and not accepted.isdisjoint(types):
-            return True
-    return False
+def _may_feed(feeder: Correlation, accepted: frozenset[str], library: CheckedLibrary) -> bool:
+    """Whether a rule may put out an event of the types that a port reads."""
+    return any(
+        not accepted.isdisjoint(
+            library.types.subtypes(output.type) if output.or_below else (output.type,)
+        )
+        for output in outputs_of(feeder)
+    )
 
 
 # --- homes --------------------------------------------------------------------------------------

@@ -55,17 +55,22 @@ class SitePredicates:
     def ports(self, rule: str) -> Ports:
         return self._ports[rule]
 
-    def matched(self, event: Event, rules: Collection[str]) -> Iterator[tuple[str, list[str]]]:
-        """The rules with a port that an event matches, each with these ports in their order."""
+    def matched(
+        self, event: Event, rules: Collection[str], author: str | None = None
+    ) -> Iterator[tuple[str, list[str]]]:
+        """The rules with a port that an event matches, each with these ports in their order.
+
+        `author` is the correlation that has put the event out, if one has.
+        """
         if self._index is None or not rules:
             for rule in rules:
-                if found := self._ports[rule].matched(event):
+                if found := self._ports[rule].matched(event, author):
                     yield rule, found
             return
         holding = frozenset(self._index.match(event))
         asking = {rule for number in holding for rule in self._asking[number]}
         for rule in asking.union(self._others).intersection(rules):
-            if found := self._ports[rule].among(event, holding):
+            if found := self._ports[rule].among(event, author, holding):
                 yield rule, found
 
 
@@ -78,9 +83,9 @@ class _AskedPorts(Ports):
         self.wheres = {port.name: port.where for port in events if port.where is not None}
         self.numbers: Mapping[str, int] = {}
 
-    def among(self, event: Event, holding: frozenset[int]) -> list[str]:
+    def among(self, event: Event, author: str | None, holding: frozenset[int]) -> list[str]:
         found = []
-        for port in self.fitting(event):
+        for port in self.fitting(event, author):
             number = self.numbers.get(port)
             if number is not None:
                 if number in holding:

@@ -43,6 +43,7 @@ from ensue.federation.placement.running.homes import (
 from ensue.federation.placement.running.outposts import Outpost
 from ensue.federation.placement.running.traffic import LinkQueue, Received, RecentEvents
 from ensue.federation.placement.snapshots.saved import SavedQueued, SavedSite
+from ensue.lang.derived.wiring import reads_outside
 from ensue.lang.syntax import EventPort
 
 Queued = tuple[Place, int, Event, list[str]]
@@ -342,16 +343,18 @@ class SiteRun:
             types = {
                 each
                 for port in placed.reading.ports
-                if isinstance(port, EventPort)
+                if isinstance(port, EventPort) and reads_outside(port)
                 for each in self._types.subtypes(port.type)
             }
             for each in types:
                 readers[each].append(rule)
         return {name: frozenset(found) for name, found in readers.items()}
 
-    def _queue(self, rules: Collection[str], place: Place, event: Event) -> None:
+    def _queue(
+        self, rules: Collection[str], place: Place, event: Event, author: str | None = None
+    ) -> None:
         """Queue an event at the outposts of the rules whose ports it matches."""
-        for rule, matched in self._asking.matched(event, rules):
+        for rule, matched in self._asking.matched(event, rules, author):
             heapq.heappush(self._queued[rule], (place, next(self._numbers), event, matched))
             self._busy.add(self._order[rule])
 
@@ -372,7 +375,8 @@ class SiteRun:
                 # Outposts are served all the same: others may rely on the mark of this site.
                 outputs, self._done[rule] = home.advance(mark, steps)
                 self.is_behind |= self._done[rule] < mark
-                all_outputs += outputs
+                if self.placement.rules[rule].correlation.role != "internal":
+                    all_outputs += outputs
                 for reader in self._feed(rule, outputs) if outputs else ():
                     if reader not in waiting:
                         heapq.heappush(waiting, reader)
@@ -405,8 +409,9 @@ class SiteRun:
         """Queue what a rule put out for the outposts here of the rules that it feeds, and say
         which those are, by their order."""
         readers = [r for r in self.placement.feeds.get(rule, ()) if r in self._outposts]
+        author = self.placement.rules[rule].correlation.name
         for place, output in outputs:
-            self._queue(readers, place, output)
+            self._queue(readers, place, output, author)
         return {self._order[reader] for reader in readers}
 
     def _reset_for(self, rule: str) -> SendReset:

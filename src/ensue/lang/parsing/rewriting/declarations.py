@@ -84,7 +84,6 @@ _PORTS = (
         r"\2 \1",
         "a port is its type, then its name",
     ),
-    habit(rf"^({_WORD}\s+{_WORD}\s+from\s+)({_WORD})", r'\1"\2"', "a source stands in quotes"),
     habit(rf"^({_WORD})\s*:\s*({_WORD})", r"\2 \1", "a port is its type, then its name"),
     habit(rf"^({_WORD})\s+as\s+({_WORD})", r"\1 \2", "a port is its type, then its name"),
     habit(

@@ -24,8 +24,11 @@ from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
 
+from msgspec.structs import replace
+
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
+from ensue.lang.derived.wiring import rules_named, sources_asked, takes
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import MISSING, Scope
 from ensue.lang.syntax import CommonKey, Correlation, EventPort, Key
@@ -42,12 +45,14 @@ FREE_PREDICATES = 8
 class Symbol:
     """A kind of event: for each correlation the ports that it matches and the atoms it satisfies.
 
-    `event` is an example; None if no such event is known to exist.
+    `event` is an example; None if no such event is known to exist. `author` is the correlation that
+    puts it out, where it does not come from outside.
     """
 
     ports: tuple[frozenset[str], ...]
     atoms: tuple[frozenset[int], ...]
     event: Event | None
+    author: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +127,9 @@ class _Alphabets:
                 raise UndecidableError(f"`by {name}` is a key inside of nested data")
             if name.lower() in CLOCK_AND_IDENTITY:
                 raise UndecidableError(f"`by {name}` gives each event a key of its own")
-        sources = [port.source for port in chain(*self._ports) if port.source is not None]
+        sources = [s for port in chain(*self._ports) for s in sorted(sources_asked(port) or ())]
+        named = dict.fromkeys(name for p in chain(*self._ports) for name in rules_named(p))
+        self._authors: list[str | None] = [None, *named]
         self._samples = SampleEvents(
             self._predicates, sources, self._key_names, self._same_keys, types
         )
@@ -145,14 +152,23 @@ class _Alphabets:
             for places in self._samples.combinations(point):
                 poll()
                 for sample in self._samples.samples_at(point, places):
-                    self._take(sample, known, possible, free)
+                    for author in self._authors:
+                        self._take(sample, author, known, possible, free)
         return self._distinct(known, possible)
 
-    def _take(self, sample: Sample, known: _Symbols, possible: _Symbols, free: list[int]) -> None:
-        """Keep the symbols of a sample; they exist if it is real."""
+    def _take(
+        self,
+        sample: Sample,
+        author: str | None,
+        known: _Symbols,
+        possible: _Symbols,
+        free: list[int],
+    ) -> None:
+        """Keep the symbols of a sample of an author; they exist if it is real."""
         truth = _Truth(self._numbers, sample.holding)
-        for key, event_ports in self._under_keys(sample, truth):
-            symbol = self._symbol(event_ports, truth, sample.event if sample.is_real else None)
+        shown = self._put_out_by(author, sample.event) if sample.is_real else None
+        for key, event_ports in self._under_keys(sample, truth, author):
+            symbol = self._symbol(event_ports, truth, shown, author)
             if sample.is_real:
                 _keep(known, key, symbol)
             _keep(possible, key, symbol)
@@ -160,8 +176,14 @@ class _Alphabets:
             guessed = _Truth(
                 self._numbers, [guess.get(n, each) for n, each in enumerate(sample.holding)]
             )
-            for key, event_ports in self._under_keys(sample, guessed):
-                _keep(possible, key, self._symbol(event_ports, guessed, None))
+            for key, event_ports in self._under_keys(sample, guessed, author):
+                _keep(possible, key, self._symbol(event_ports, guessed, None, author))
+
+    def _put_out_by(self, author: str | None, event: Event) -> Event:
+        """The event as its author puts it out, as far as no predicate asks who that is."""
+        if author is None or self._samples.asks_about("correlation"):
+            return event
+        return replace(event, extensions={**event.extensions, "correlation": author})
 
     def _check_keys_that_differ(self) -> None:
         """Raises `UndecidableError` unless one value and null are enough for key attributes."""
@@ -222,13 +244,14 @@ class _Alphabets:
             )
         return free
 
-    def _matched(self, event: Event, truth: Mapping[Expression, bool]) -> list[list[EventPort]]:
+    def _matched(
+        self, event: Event, truth: Mapping[Expression, bool], author: str | None
+    ) -> list[list[EventPort]]:
         return [
             [
                 port
                 for port in ports
-                if (port.source is None or port.source == event.source)
-                and (port.where is None or truth[port.where])
+                if takes(port, author, event.source) and (port.where is None or truth[port.where])
             ]
             for ports in self._ports_for(event.type)
         ]
@@ -243,10 +266,10 @@ class _Alphabets:
         return self._ports_by_type[type_name]
 
     def _under_keys(
-        self, sample: Sample, truth: Mapping[Expression, bool]
+        self, sample: Sample, truth: Mapping[Expression, bool], author: str | None
     ) -> Iterator[tuple[object, list[frozenset[str]]]]:
         """Each key under which an event is read, with the ports that it matches there."""
-        matched = self._matched(sample.event, truth)
+        matched = self._matched(sample.event, truth, author)
         if not any(matched):
             return
         if not self._keyed:
@@ -266,13 +289,17 @@ class _Alphabets:
             yield key, [frozenset(p for p, own in each.items() if own == key) for each in keys]
 
     def _symbol(
-        self, ports: list[frozenset[str]], truth: Mapping[Expression, bool], event: Event | None
+        self,
+        ports: list[frozenset[str]],
+        truth: Mapping[Expression, bool],
+        event: Event | None,
+        author: str | None,
     ) -> Symbol:
         atoms = tuple(
             behaviour.atoms(names, truth)
             for behaviour, names in zip(self._behaviours, ports, strict=True)
         )
-        return Symbol(tuple(ports), atoms, event)
+        return Symbol(tuple(ports), atoms, event, author)
 
 
 def _key(port: EventPort, scope: Scope, keys: Iterable[Key]) -> tuple[Any, ...] | None:
