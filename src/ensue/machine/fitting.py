@@ -173,3 +173,5 @@ def _check_ecl(machine: Machine, correlation: EclCorrelation) -> None:
             given.after not in periods or timers.setdefault(given.state, given.after) != given.after
         ):
             _refuse(correlation, "has a timeout that is not in its expression")
+        if isinstance(given, Timer) and given.state not in transition.clear:
+            _refuse(correlation, "has a timeout that stays due, and would fire for ever")
