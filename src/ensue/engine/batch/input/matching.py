@@ -26,8 +26,8 @@ from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows
 from ensue.engine.core.rule_table import Symbols
 from ensue.engine.ports import key_names
 from ensue.events.types import TypeSystem
-from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.derived.wiring import reads_outside, rules_named, source_test
+from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.expressions.tree import (
     Comparison,
     Exists,
