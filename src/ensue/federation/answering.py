@@ -18,6 +18,7 @@ import msgspec
 
 from ensue.errors import EnsueError, UsageError
 from ensue.events.cloudevents import decode
+from ensue.federation.announcements import Announcements
 from ensue.federation.configuration import GatewaySettings, StandingRequest
 from ensue.federation.ending import end
 from ensue.federation.links.link import ServiceLink
@@ -59,7 +60,7 @@ class Answering:
         self._interest = interest
         self._neighbours = neighbours
         self._memory = Memory(memory)
-        self._announced: dict[tuple[str, Filter], None] = {}
+        self._announcements = Announcements(self._memory)
         self._known: dict[str, None] = {}
         self.tasks: dict[asyncio.Task[Any], None] = {}
 
@@ -119,30 +120,33 @@ class Answering:
         task.add_done_callback(lambda ended: self.tasks.pop(ended, None))
 
     async def _answer(self, request: control.Request) -> None:
-        problem = ""
-        services: tuple[str, ...] = ()
+        made = control.RequestDone(control.new_id(), request.id, self._name)
         try:
-            services = await self._apply(request)
+            if request.verb in ("announce", "unannounce", "announced"):
+                made = await self._announced(request, made)
+            else:
+                services = await self._apply(request)
+                made = msgspec.structs.replace(made, services=services)
         except EnsueError as error:
-            problem = str(error)
-        if not services and not problem:
+            made = msgspec.structs.replace(made, problem=str(error))
+        if not (made.services or made.problem or made.announced):
             return
         if self._neighbours.are_there():
             await asyncio.sleep(_PAUSE_FOR_NEIGHBOURS)
-        done = control.RequestDone(control.new_id(), request.id, self._name, services, problem)
-        self._know(done.id)
+        self._know(made.id)
         for link in self._links.values():
-            link.tell(control.write(done))
+            link.tell(control.write(made))
 
     async def _apply(self, request: control.Request) -> tuple[str, ...]:
         """Apply a request at the services here that it means; out go their names."""
         match request.verb:
             case "subscribe" | "unsubscribe":
                 return await self._subscribe(request)
-            case "announce" | "unannounce":
-                return await self._announce(request)
             case "publish":
                 return self._publish(request)
+            case _:
+                made = control.RequestDone(control.new_id(), request.id, self._name)
+                return (await self._announced(request, made)).services
 
     async def _subscribe(self, request: control.Request) -> tuple[str, ...]:
         if request.at not in self._links:
@@ -159,18 +163,26 @@ class Answering:
         await self.in_force()
         return (request.at,)
 
-    async def _announce(self, request: control.Request) -> tuple[str, ...]:
-        """Tell the services that a list means which events are to come, or come no more."""
-        offered = Filter.parse(request.where)
+    async def _announced(
+        self, request: control.Request, made: control.RequestDone
+    ) -> control.RequestDone:
+        """Tell which events are to come from services, end that, or list what stands."""
+        if request.verb == "announced":
+            return msgspec.structs.replace(made, announced=self.announced())
         meant = [link for link in self._links.values() if _is_meant(request, link)]
-        for link in meant:
-            is_offered = request.verb == "announce"
-            if is_offered:
-                self._announced[link.name, offered] = None
-            else:
-                self._announced.pop((link.name, offered), None)
-            await link.announce(offered, is_offered)
-        return tuple(link.name for link in meant)
+        carried = await self._announcements.take(request, meant)
+        self.save()
+        names = tuple(link.name for link in meant)
+        return msgspec.structs.replace(made, services=names, carried=carried)
+
+    def announced(self) -> tuple[control.Announcement, ...]:
+        """What stands of the services of this gateway."""
+        return self._announcements.of_services(
+            {link.name: self._announced_of(link) for link in self._links.values()}
+        )
+
+    def _announced_of(self, link: ServiceLink) -> list[control.Request]:
+        return [each for each in self._announcements.standing() if _is_meant(each, link)]
 
     def _publish(self, request: control.Request) -> tuple[str, ...]:
         """Publish an event at the services that a list means, of several gateways by one."""
@@ -204,12 +216,18 @@ class Answering:
                 )
                 self._know(identity)
                 link.tell(control.write(request))
+        for number, announced in enumerate(self._announcements.standing()):
+            identity = f"{self._name}-{self._neighbours.instance}-announced-{number}-{link.name}"
+            self._know(identity)
+            link.tell(control.write(msgspec.structs.replace(announced, id=identity)))
 
     def connected(self, link: ServiceLink) -> None:
         """A service is there. What is meant for it from now on waits for it, also in a later life
         of this gateway."""
         if self._memory.was_connected(link.name):
             self.save()
+        if standing := self._announced_of(link):
+            self._spawn(self._announcements.tell_again(link, standing))
 
     def _remember(self) -> None:
         for link in self._links.values():

@@ -206,6 +206,13 @@ class Gateway:
             "waits_for": waits_for,
         }
 
+    def announced(self) -> list[dict[str, Any]]:
+        """Which events are to come from the services here, as was announced."""
+        return [
+            {"service": each.service, "where": each.where, "carried": each.carried}
+            for each in self._answering.announced()
+        ]
+
     def status(self) -> list[dict[str, Any]]:
         """The figures of every link."""
         now = self._neighbours.clock()

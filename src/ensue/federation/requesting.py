@@ -84,6 +84,10 @@ def run_request(
     for each in answers:
         if each.problem:
             say(f"`{each.gateway}` cannot: {each.problem}")
+        elif request.verb == "announced":
+            _say_announced(each, say)
+        elif request.verb == "announce":
+            say(f"done by `{each.gateway}`: {_remembered(each)}")
         else:
             places = ", ".join(f"`{name}`" for name in each.services)
             say(f"done by `{each.gateway}` at {places}")
@@ -93,3 +97,18 @@ def run_request(
             f" service named `{service.name}`, and for `--at` one with a service of that name"
         )
     return any(not each.problem for each in answers)
+
+
+def _remembered(answer: control.RequestDone) -> str:
+    """What became of an announcement, service by service."""
+    carried = ", ".join(f"`{name}`" for name in answer.carried)
+    others = ", ".join(f"`{name}`" for name in answer.services if name not in answer.carried)
+    said = [f"carried by {carried}"] if carried else []
+    said += [f"remembered for {others}, which cannot carry it"] if others else []
+    return "; ".join(said)
+
+
+def _say_announced(answer: control.RequestDone, say: Callable[[str], None]) -> None:
+    for each in answer.announced:
+        carried = ", carried by the service" if each.carried else ""
+        say(f"`{each.service}` by `{answer.gateway}`: {each.where}{carried}")

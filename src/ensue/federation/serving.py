@@ -76,7 +76,7 @@ async def _serve(gateway: Gateway) -> int:
 
 
 async def _listen(gateway: Gateway, address: str) -> Doors:
-    """Serve `/health`, `/ready`, `/metrics` and `/links` until `await close()` of the doors."""
+    """Serve `/health`, `/ready`, `/metrics`, `/links` and `/announced`, until the doors close."""
     web: Any = driver("aiohttp.web", "http")
     host, _, port = address.rpartition(":")
 
@@ -96,6 +96,9 @@ async def _listen(gateway: Gateway, address: str) -> Doors:
         await gateway.measure()
         return web.json_response(gateway.status())
 
+    async def announced(_: Any) -> Any:
+        return web.json_response(gateway.announced())
+
     application = web.Application()
     application.add_routes(
         [
@@ -103,6 +106,7 @@ async def _listen(gateway: Gateway, address: str) -> Doors:
             web.get("/ready", ready),
             web.get("/metrics", metrics),
             web.get("/links", status),
+            web.get("/announced", announced),
         ]
     )
     doors = Doors(application)

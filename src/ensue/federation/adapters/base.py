@@ -241,11 +241,13 @@ class Adapter(ABC):
         They are handed out none the less."""
         raise NotImplementedError
 
-    async def announce(self, offered: Filter) -> None:
-        """Prepare for events of a kind, where the service has a way to."""
+    async def announce(self, offered: Filter) -> bool:
+        """Tell the service's clients which events are to come, where it has a way to; whether it
+        has. It is told again after every `connect`."""
+        return False
 
     async def unannounce(self, offered: Filter) -> None:
-        """Such events will not come any more."""
+        """Such events are not to come any more."""
 
     async def lag(self) -> int | None:
         """How many events wait at the service for this gateway, where it can tell."""

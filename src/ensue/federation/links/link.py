@@ -177,12 +177,14 @@ class ServiceLink:
             return False
         return adapter is self._adapter
 
-    async def announce(self, offered: Filter, is_offered: bool) -> None:
-        if self._adapter is not None:
-            if is_offered:
-                await self._adapter.announce(offered)
-            else:
-                await self._adapter.unannounce(offered)
+    async def announce(self, offered: Filter, is_offered: bool) -> bool:
+        """Tell the service of an announcement or of its end; whether the service carries it now."""
+        if self._adapter is None or not self.is_connected.is_set():
+            return False
+        if is_offered:
+            return await self._adapter.announce(offered)
+        await self._adapter.unannounce(offered)
+        return False
 
     async def lag(self) -> int | None:
         adapter = self._adapter

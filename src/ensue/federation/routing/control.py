@@ -34,7 +34,7 @@ MOST_KNOWN = 3_000
 _DIGITS = 16
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
-Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "publish"]
+Verb = Literal["subscribe", "unsubscribe", "announce", "unannounce", "announced", "publish"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
 
@@ -117,14 +117,29 @@ class Request(msgspec.Struct, frozen=True, tag="request", omit_defaults=True):
     hops: Count = 0
 
 
+class Announcement(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Events that match `where` are to come from a service; `carried` if the service itself says
+    so to its clients."""
+
+    service: Name
+    where: str
+    carried: bool = False
+
+
 class RequestDone(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
-    """A gateway has applied a request, or says why not."""
+    """A gateway has applied a request, or says why not.
+
+    `carried` has the services that carry an announcement themselves; `announced`, in the answer to
+    `announced`, what stands of the services of the gateway.
+    """
 
     id: Name
     request: Name
     gateway: Name
     services: tuple[str, ...] = ()
     problem: str = ""
+    carried: tuple[str, ...] = ()
+    announced: tuple[Announcement, ...] = ()
     hops: Count = 0
 
 

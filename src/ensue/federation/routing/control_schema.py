@@ -22,7 +22,8 @@ def control_schema() -> dict[str, Any]:
         each.pop("description", None)
         members = each["properties"]
         # What tells the kinds apart in a message.
-        members["is"] = members.pop("type")
+        if "type" in members:
+            members["is"] = members.pop("type")
         each["required"] = [name for name in each.get("required", ()) if name != "type"]
     requests = [PREFIX + verb for verb in VERBS]
     return {

@@ -32,6 +32,7 @@ class MemoryFile(msgspec.Struct):
     requests: list[tuple[str, str]] = []
     stated: dict[str, list[Stated]] = {}
     connected: list[str] = []
+    announced: list[tuple[str, tuple[str, ...], str]] = []
 
 
 class Memory:
@@ -58,6 +59,18 @@ class Memory:
             return False
         self._kept.connected.append(service)
         return True
+
+    @property
+    def announced(self) -> list[tuple[str, tuple[str, ...], str]]:
+        """Announcements: the service that announces, the services that are meant, the filter."""
+        return list(self._kept.announced)
+
+    def announce(self, what: tuple[str, tuple[str, ...], str], is_offered: bool) -> None:
+        if (what in self._kept.announced) != is_offered:
+            if is_offered:
+                self._kept.announced.append(what)
+            else:
+                self._kept.announced.remove(what)
 
     def add(self, service: str, wanted: str) -> None:
         if (service, wanted) not in self._kept.requests:

@@ -17,7 +17,7 @@ Verb = Annotated[
     str,
     typer.Argument(
         metavar="VERB",
-        help="subscribe, unsubscribe, announce, unannounce or publish.",
+        help="subscribe, unsubscribe, announce, unannounce, announced or publish.",
         show_default=False,
     ),
 ]

@@ -74,9 +74,11 @@ class BrokerAdapter(LocalAdapter):
         except UsageError as error:
             raise RefusedError(f"service `{self.service.name}`: {error}") from None
 
-    async def announce(self, offered: Filter) -> None:
-        if self._broker is not None and self._broker.advertised:
-            self._broker.advertise(self._advertisement(offered), offered)
+    async def announce(self, offered: Filter) -> bool:
+        if self._broker is None or not self._broker.advertised:
+            return False
+        self._broker.advertise(self._advertisement(offered), offered)
+        return True
 
     async def unannounce(self, offered: Filter) -> None:
         if self._broker is not None and self._broker.advertised:

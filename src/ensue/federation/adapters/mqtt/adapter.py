@@ -173,6 +173,21 @@ class MqttAdapter(Adapter):
     async def hear(self) -> list[bytes]:
         return await self._control.take()
 
+    async def announce(self, offered: Filter) -> bool:
+        """A retained message: who subscribes to `CONTROL/announced/#` has all that stands."""
+        await self._retain(offered, msgspec.json.encode({"where": str(offered)}))
+        return True
+
+    async def unannounce(self, offered: Filter) -> None:
+        # A retained message without content ends the one before it.
+        await self._retain(offered, b"")
+
+    async def _retain(self, offered: Filter, body: bytes) -> None:
+        mark = hashlib.blake2b(str(offered).encode(), digest_size=8).hexdigest()
+        topic = f"{self.service.control_address}/announced/{mark}"
+        self._put(topic, body, 1, None, is_kept=True)
+        await self._all_confirmed()
+
     async def ahead(self) -> AsyncIterator[Sequence[Event]]:
         """A message to oneself comes behind everything that the broker had for this session."""
         mark = _MARK + f"{self._identifier()} {next(self._numbers)}".encode()
@@ -219,10 +234,10 @@ class MqttAdapter(Adapter):
             )
         return topic, message.body, 1 if outgoing.in_transit else self._options.qos, given
 
-    def _put(self, topic: str, body: bytes, qos: int, given: Any) -> None:
+    def _put(self, topic: str, body: bytes, qos: int, given: Any, is_kept: bool = False) -> None:
         if self._client is None or self._events.is_failed:
             raise LinkError(f"service `{self.service.name}`: the connection is lost")
-        info = self._client._client.publish(topic, body, qos, properties=given)
+        info = self._client._client.publish(topic, body, qos, is_kept, given)
         if info.rc not in (0, _QUEUED):
             raise LinkError(f"service `{self.service.name}`: cannot publish: code {info.rc}")
         if not info.is_published():

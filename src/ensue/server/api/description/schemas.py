@@ -315,6 +315,6 @@ SCHEMAS: dict[str, Schema] = {
         position=NUMBER, events=NUMBER, outputs=NUMBER, libraries=array(TEXT),
         links=array(ANYTHING),
     ),
-    "Gateway": record(health=ANYTHING, status=ANYTHING),
+    "Gateway": record(health=ANYTHING, status=ANYTHING, announced=ANYTHING),
     "Status": record(status=one_of("ok", "ready", "starting")),
 }  # fmt: skip

@@ -47,5 +47,11 @@ async def gateways(request: Request) -> Response:
     gateway = request.app.state.gateway
     body: list[Any] = []
     if gateway is not None:
-        body = [{"health": gateway.health(), "status": gateway.status()}]
+        body = [
+            {
+                "health": gateway.health(),
+                "status": gateway.status(),
+                "announced": gateway.announced(),
+            }
+        ]
     return Response(msgspec.json.encode(body, enc_hook=str), media_type="application/json")

@@ -52,14 +52,16 @@ export function gateways(main) {
           h("td", each.problem ? h("span.bad", each.problem) : h("span.good", "working"))))))) : null);
   }
 
-  function one({ health, status }) {
+  function one({ health, status, announced }) {
     return h("section.panel",
       h("h2", `Gateway ${health.gateway} `, h(health.ready ? "span.good" : "span.bad", health.status)),
       health.away.length ? h("p.problem", `not connected: ${health.away.join(", ")}`) : null,
       scrolled(`services of ${health.gateway}`, h("table",
         h("thead", h("tr", ["service", "kind", "state"].map((each) => h("th", each)), COUNTS.map(([name, title]) => h("th.number", { title }, name)))),
         h("tbody", status.map(service)))),
-      status.map(requests));
+      status.map(requests),
+      announced.length ? h("dl.facts", h("dt", "events that are to come"),
+        h("dd", announced.map((each) => h("div", `from ${each.service}: `, h("code", each.where), each.carried ? " (the service tells its clients)" : "")))) : null);
   }
 
   function service(each) {
