@@ -187,3 +187,23 @@ def test_closing_the_page_with_changes_asks(served: Live, opening: Any) -> None:
     text(page).press_sequentially("// more")
     page.reload()
     assert asked == ["beforeunload"]
+
+
+def test_two_tabs_keep_two_drafts_of_one_library(served: Live, opening: Any) -> None:
+    opened = opening(served, "#/libraries/heat")
+    one: Page = opened.page
+    other = opened.context.new_page()
+    other.goto(f"{served.url}/#/libraries/heat")
+    for page, more in ((one, "// one\n"), (other, "// other\n")):
+        expect(text(page)).to_have_value(RULES)
+        text(page).fill(more + RULES)
+        expect(page.get_by_text("A draft, kept in this browser")).to_be_visible()
+    for page, more in ((one, "// one\n"), (other, "// other\n")):
+        page.once("dialog", lambda asked: asked.accept())
+        page.reload()
+        expect(text(page)).to_have_value(more + RULES)
+    # The draft of the other tab stays, also for a tab that is opened later.
+    one.get_by_role("button", name="discard the draft").click()
+    later = opened.context.new_page()
+    later.goto(f"{served.url}/#/libraries/heat")
+    expect(text(later)).to_have_value("// other\n" + RULES)

@@ -115,3 +115,17 @@ def test_everything_can_be_reached_by_keys(live: Live, opening: Any) -> None:
             "e => e.getAttribute('aria-label') || e.textContent || e.title || e.labels?.length"
         )
         assert name, each.evaluate("e => e.outerHTML")
+
+
+@pytest.mark.parametrize("view", ["system", "outputs", "playground", "rule"])
+def test_labels_of_drawings_can_be_read_on_a_phone(live: Live, opening: Any, view: str) -> None:
+    """A label is as high as it is drawn, whatever its drawing is scaled to."""
+    path = {"outputs": f"outputs/{live.outputs()[0]['position']}", "rule": "rules/heat/Rise"}
+    page: Page = opening(live, f"#/{path.get(view, view)}", **ON_A_PHONE).page
+    labels = page.locator("main svg:not(.spark) text")
+    expect(labels.first).to_be_visible()
+    heights = labels.evaluate_all(
+        """all => all.map((each) => parseFloat(getComputedStyle(each).fontSize)
+            * each.ownerSVGElement.getScreenCTM().a)"""
+    )
+    assert min(heights) >= 11

@@ -96,3 +96,10 @@ def test_escape_closes_what_is_opened_and_the_row_has_the_focus_again(
     page.keyboard.press("Escape")
     expect(page.locator("aside")).to_be_hidden()
     expect(row).to_be_focused()
+
+
+def test_an_output_of_the_stream_leads_to_its_causes(live: Live, opening: Any) -> None:
+    page: Page = opening(live, "#/stream?kinds=output").page
+    page.locator("tr.output").last.click()
+    page.locator("aside").get_by_role("link", name="e5", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Reading e5")

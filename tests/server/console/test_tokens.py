@@ -41,6 +41,8 @@ def test_a_token_is_asked_for_once(closed: Live, opening: Any) -> None:
     page.reload()
     expect(page.get_by_text("No rule runs")).to_be_visible()
     assert dialog(page).count() == 0
+    for each in page.locator("nav a").all():
+        expect(each).to_be_in_viewport(ratio=1)
     opened.go("#/stream")
     expect(page.get_by_text("waiting for events")).to_be_visible()
 

@@ -142,7 +142,7 @@ class OutputQuery:
         last: int | None = before
         while last is not None and len(shown) < self._limit:
             entries = self._page(wanted, last, page)
-            last = entries[-1].seq if self._goes_on(entries, page, span) else None
+            last = entries[-1].seq if _goes_on(entries, page) else None
             for entry in entries:
                 if self._is_wanted(entry, span):
                     shown.append(entry)
@@ -161,14 +161,6 @@ class OutputQuery:
         return self._station.journal.outputs(
             wanted.library, wanted.correlation, before, limit, wanted.key, LARGEST_ANSWER
         )
-
-    def _goes_on(self, entries: list[JournalEntry], page: int, span: EventSpan) -> bool:
-        is_cut = sum(len(each.body) for each in entries) >= LARGEST_ANSWER
-        if len(entries) < page and not is_cut:
-            return False
-        # Outputs are written as the clock of their rules goes on: behind a page that lies before
-        # the span as a whole, nothing lies in it.
-        return span.since is None or any(self._time(each) >= span.since for each in entries)
 
     def _is_wanted(self, entry: JournalEntry, span: EventSpan) -> bool:
         if span.since is not None and self._time(entry) < span.since:
@@ -191,3 +183,9 @@ def _shown(entry: JournalEntry) -> dict[str, Any]:
         "key": entry.key,
         "event": msgspec.Raw(entry.body),
     }
+
+
+def _goes_on(entries: list[JournalEntry], page: int) -> bool:
+    """Whether there may be more behind a page."""
+    is_cut = sum(len(each.body) for each in entries) >= LARGEST_ANSWER
+    return len(entries) == page or is_cut

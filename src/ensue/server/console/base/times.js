@@ -4,6 +4,7 @@
 import { h } from "./dom.js";
 
 const KEPT = "ensue-zone";
+const DAY = 86400; // seconds
 
 export function isUtc() {
   return localStorage.getItem(KEPT) === "UTC";
@@ -68,6 +69,8 @@ export function ago(text) {
   const time = read(text);
   const seconds = time ? (Date.now() - time.getTime()) / 1000 : 0;
   if (!time || seconds < 0) return stamp(text);
+  // How many days ago is worked out by nobody: the day itself tells more.
+  if (seconds > DAY) return stamp(text, clock(text).slice(0, -4));
   return stamp(text, seconds < 1.5 ? "just now" : `${span(seconds)} ago`);
 }
 

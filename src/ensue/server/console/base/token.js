@@ -52,7 +52,7 @@ async function ask(problem) {
   if (token && !problem) choices.push(["forget", "forget the one in use"]);
   const chosen = await choose("Token", [
     problem ? h("p.problem", { id: "token-problem", role: "alert" }, problem) : null,
-    h("label", "The token of the server's file that stands for you. It is kept until this tab is closed.", input),
+    h("label", "A token that the server's file names. It is kept until this tab is closed.", input),
   ], choices, { form: (value) => value !== "use" || Boolean(input.value.trim()) });
   const given = input.value.trim();
   isDeclined = !chosen && (Boolean(problem) || !token);

@@ -2,6 +2,8 @@
 
 import { h, number, s } from "../base/dom.js";
 
+const SCALE = 1.15;
+
 export function machine(text) {
   // The drawing brings a style of its own, which the page's policy does not admit: ours is used.
   const plain = text.replace(/<style>[\s\S]*?<\/style>/g, "");
@@ -10,6 +12,10 @@ export function machine(text) {
   const drawing = document.importNode(parsed, true);
   drawing.classList.add("machine");
   drawing.setAttribute("role", "img");
+  // As large as its letters need to be read; what is wider than its place is scrolled.
+  const [, , width, height] = drawing.getAttribute("viewBox").split(/\s+/).map(Number);
+  drawing.setAttribute("width", Math.round(width * SCALE));
+  drawing.setAttribute("height", Math.round(height * SCALE));
   return drawing;
 }
 

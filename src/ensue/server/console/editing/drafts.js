@@ -23,8 +23,10 @@ export class Draft {
   }
 
   discard() {
+    // Another tab's draft is not this one's to discard.
+    const own = sessionStorage.getItem(this.name);
+    if (own === null || localStorage.getItem(this.name) === own) localStorage.removeItem(this.name);
     sessionStorage.removeItem(this.name);
-    localStorage.removeItem(this.name);
   }
 
   get aside() {

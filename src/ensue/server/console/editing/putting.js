@@ -129,7 +129,7 @@ export async function askForName(problem, given) {
   ask("/v1/libraries").then((found) => fill(names, found.map((each) => h("option", { value: each.name })))).catch(() => {});
   const chosen = await choose("Put these rules on the server", [
     problem ? h("p.problem", { role: "alert" }, told(problem)) : null,
-    h("label", "Under the name of a library; of one that is there, the difference is shown first.", field), names,
+    h("label", "The name of the library. If there is one of this name, you see the difference first.", field), names,
   ], [["put", "go on", "strong"]]);
   return chosen ? field.value.trim() : null;
 }

@@ -3,6 +3,7 @@
 
 const TOGETHER = 1000; // milliseconds within which typing is one edit
 const MOST = 500;
+const MOST_LETTERS = 20_000_000; // of all that can be taken back
 
 export class Undo {
   // `fields`: by name, each with an `element` that is typed into, and `read` and `write` of its text.
@@ -48,6 +49,9 @@ export class Undo {
   push(now) {
     this.past = [...this.past, this.now].slice(-MOST);
     this.now = now;
+    let letters = 0;
+    const first = this.past.findLastIndex((each) => (letters += lettersIn(each)) > MOST_LETTERS);
+    this.past = this.past.slice(first + 1);
   }
 
   apply(values) {
@@ -101,6 +105,10 @@ export class Undo {
     else this.undo();
     return true;
   }
+}
+
+function lettersIn(values) {
+  return Object.values(values).reduce((sum, each) => sum + each.length, 0);
 }
 
 function endOfChange(before, after) {

@@ -13,6 +13,13 @@ export function eventLink(id, words = id, source = "") {
   return h("a", { href: to("history", id, { source }) }, words);
 }
 
+function causes(data) {
+  // The events that the output names, each a way to it.
+  const named = String(data.causes ?? "").split(",").filter(Boolean);
+  const shown = named.slice(0, 8).flatMap((each, at) => [at ? ", " : "", eventLink(each)]);
+  return named.length ? h("span", "because of ", shown, named.length > 8 ? ` and ${named.length - 8} more` : "") : null;
+}
+
 export class Detail {
   constructor() {
     this.element = h("aside.detail", { hidden: true, tabindex: "0", "aria-label": "what is opened" });
@@ -34,7 +41,10 @@ export class Detail {
       h("p.row",
         isOutput && position ? h("a", { href: to("outputs", position) }, "what caused it") : null,
         isOutput ? null : eventLink(data.id, "what followed from it", data.source),
+        isOutput ? causes(data) : null,
         only ? h("button.quiet", { onclick: only }, `only ${data.type}`) : null),
       json(data));
+    // On a phone it stands above its list.
+    this.element.scrollIntoView({ block: "nearest" });
   }
 }

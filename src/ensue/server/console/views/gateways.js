@@ -3,7 +3,7 @@
 
 import { ask } from "../base/api.js";
 import { counted, fill, h, heads, number, refill, scrolled, unseen } from "../base/dom.js";
-import { trouble } from "../base/troubles.js";
+import { tell } from "../base/troubles.js";
 
 // What the columns of a service count, for who points at them.
 const COUNTS = [
@@ -30,7 +30,7 @@ export function gateways(main) {
         h("p", "A gateway carries events between this server and other event services, such as MQTT, NATS, Kafka or Redis. It is set up in the server's file:"),
         h("pre.code", { tabindex: "0" }, '[gateway]\nname = "roadside"\n\n[[service]]\nname = "cars"\nkind = "mqtt"\nurl = "mqtt://127.0.0.1:1883"\naddress = "traffic/cars"\n')));
     } catch (error) {
-      fill(place, trouble(error));
+      tell(place, error);
     }
     setTimeout(look, 2000);
   }

@@ -23,6 +23,7 @@ export function library(main, name) {
   const draft = new Draft(name);
   let base = null; // what the text was made from: its tag, text and version
   let latest = null; // what is in force, as it was seen last
+  let isKept = true; // whether the browser has room for the draft
   let stopped = false;
 
   const head = h("section.panel", h("h1", name));
@@ -52,7 +53,7 @@ export function library(main, name) {
 
   function edited() {
     if (!base) return;
-    if (isChanged()) draft.save({ text: editor.text, base });
+    if (isChanged()) isKept = draft.save({ text: editor.text, base });
     else draft.discard();
     tell();
     check();
@@ -62,6 +63,7 @@ export function library(main, name) {
     try {
       const found = await answer(path);
       if (stopped) return;
+      if (latest && latest.version !== found.value.version) versions.load();
       latest = { ...found.value, tag: found.tag };
       show();
       if (!base || isFresh) begin();
@@ -94,7 +96,6 @@ export function library(main, name) {
     base = seenOf(latest);
     undo.apply({ text: latest.text });
     notice(`\`${latest.author}\` has put version ${latest.version}; it is shown now`);
-    versions.load();
   }
 
   function offered() {
@@ -120,7 +121,7 @@ export function library(main, name) {
     const isOld = latest.text !== base.text;
     fill(told, h("div.hint.row",
       h("span", isOld ? ["Meanwhile there is ", versionLine(latest), ". Your draft began with version ", base.version, "; nothing of it is lost."]
-        : ["A draft, kept in this browser and not on the server. It began with version ", base.version, "."]),
+        : [isKept ? "A draft, kept in this browser and not on the server." : "A draft that this browser has no room for: it is gone when the page is closed.", " It began with version ", base.version, "."]),
       isOld ? h("button", { onclick: theirs }, "what did they change?") : null,
       h("button", { onclick: discard }, "discard the draft")));
   }
@@ -178,7 +179,6 @@ export function library(main, name) {
     const kept = done.kept.length ? `; without interruption: ${done.kept.join(", ")}` : "";
     notice(`version ${done.version} is in force${kept}`);
     editor.find(done.warnings);
-    versions.load();
   }
 
   async function toggle(on) {

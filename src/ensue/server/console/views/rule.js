@@ -4,7 +4,7 @@ import { put, to } from "../base/address.js";
 import { ask } from "../base/api.js";
 import { counted, fill, h, heads, later, number, plain, refill, scrolled } from "../base/dom.js";
 import { ago, clock, exactly, stamp, zone } from "../base/times.js";
-import { trouble } from "../base/troubles.js";
+import { tell, trouble } from "../base/troubles.js";
 import { legend, machine, occupy } from "../drawing/machine.js";
 import { highlighted } from "../editing/editor.js";
 import { eventLink } from "./event.js";
@@ -30,6 +30,7 @@ export function rule(main, library, name, query) {
   const recent = h("div");
   let drawing = null;
   let drawn = null;
+  let isFormTold = false;
   let stopped = false;
 
   async function look() {
@@ -37,7 +38,7 @@ export function rule(main, library, name, query) {
     try {
       show(await ask(path));
     } catch (error) {
-      fill(head, h("h1", name, h("span.note", ` in ${library}`)), trouble(error));
+      tell(head, error, h("h1", name, h("span.note", ` in ${library}`)));
     }
     setTimeout(look, 1000);
   }
@@ -52,7 +53,8 @@ export function rule(main, library, name, query) {
           ? [ago(found.last.time), " ", h("a", { href: to("outputs", found.last.position) }, "why")]
           : ["never yet ", h("button.quiet", { onclick: whyNot }, "why not")]),
         h("dt", "keys in progress"), h("dd", number(found.keys)),
-        h("dt", "runs"), h("dd", FORMS[found.form] ?? found.form, h("span.note", `: ${plain(found.why_form)}`))));
+        h("dt", "runs"), h("dd", FORMS[found.form] ?? found.form, " ", h("button.quiet", { onclick: () => { isFormTold = !isFormTold; show(found); }, "aria-expanded": String(isFormTold) }, "why so"),
+          isFormTold ? h("p.note", `${plain(found.why_form)}.`) : null)));
     if (drawn !== found.version) draw(found);
     if (found.svg) {
       occupy(drawing, found.states);

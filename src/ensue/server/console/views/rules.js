@@ -4,7 +4,7 @@ import { to } from "../base/address.js";
 import { ask } from "../base/api.js";
 import { counted, fill, h, heads, number, opens, refill, s, unseen } from "../base/dom.js";
 import { ago } from "../base/times.js";
-import { trouble } from "../base/troubles.js";
+import { tell } from "../base/troubles.js";
 import { rule } from "./rule.js";
 
 export function rules(main, { parts, query }) {
@@ -26,7 +26,8 @@ function list(main) {
         h("p", "Try one over some events in the ", h("a", { href: "#/playground" }, "playground"),
           ", and put it on the server from there. Libraries that are switched off are among the ", h("a", { href: "#/libraries" }, "libraries"), ".")));
     } catch (error) {
-      fill(place, trouble(error));
+      fill(body);
+      tell(place, error);
     }
     setTimeout(look, 1000);
   }

@@ -5,7 +5,7 @@ import { ask } from "../base/api.js";
 import { fill, h, heads, number, scrolled, unseen } from "../base/dom.js";
 import { Pages } from "../base/pages.js";
 import { span, stamp, zone } from "../base/times.js";
-import { trouble } from "../base/troubles.js";
+import { tell, trouble } from "../base/troubles.js";
 import { plot } from "../drawing/plot.js";
 
 const NARROWEST = 460;
@@ -26,7 +26,7 @@ export function system(main) {
     try {
       draw(await ask("/v1/figures?seconds=300"));
     } catch (error) {
-      fill(facts, trouble(error));
+      tell(facts, error);
     }
     setTimeout(look, 1000);
   }

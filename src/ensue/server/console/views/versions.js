@@ -19,7 +19,7 @@ export class Versions {
     this.calls = { show, restored, seen };
     this.place = h("div");
     this.pages = new Pages((before) => this.page(before));
-    this.element = h("section.panel", h("h2", "Versions"), this.place, this.pages.element);
+    this.element = h("section.panel", { hidden: true }, h("h2", "Versions"), this.place, this.pages.element);
   }
 
   load() {
@@ -29,6 +29,7 @@ export class Versions {
   async page(before) {
     try {
       const found = await ask(`${this.path}/versions?limit=${PAGE}${before ? `&before=${before}` : ""}`);
+      this.element.hidden = false;
       fill(this.place, scrolled("versions", h("table.versions", heads("#version", "put", "note", "actions"), h("tbody", found.map((each) => this.row(each))))));
       return found.length === PAGE ? found.at(-1).version : null;
     } catch (error) {
