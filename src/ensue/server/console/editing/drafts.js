@@ -13,7 +13,16 @@ export class Draft {
   }
 
   load() {
-    return read(sessionStorage, this.name) || read(localStorage, this.name);
+    const own = read(sessionStorage, this.name);
+    if (own) return own;
+    // From now on it is this tab's.
+    const found = read(localStorage, this.name);
+    if (found) write(sessionStorage, this.name, localStorage.getItem(this.name));
+    return found;
+  }
+
+  get isThere() {
+    return [sessionStorage, localStorage].some((each) => each.getItem(this.name) !== null);
   }
 
   save(value) {
@@ -25,7 +34,7 @@ export class Draft {
   discard() {
     // Another tab's draft is not this one's to discard.
     const own = sessionStorage.getItem(this.name);
-    if (own === null || localStorage.getItem(this.name) === own) localStorage.removeItem(this.name);
+    if (own !== null && localStorage.getItem(this.name) === own) localStorage.removeItem(this.name);
     sessionStorage.removeItem(this.name);
   }
 

@@ -30,7 +30,7 @@ function list(main) {
   function row(each) {
     const address = to("libraries", each.name);
     return h("tr", opens(() => { location.hash = address; }),
-      h("td", h("a", { href: address }, each.name), new Draft(each.name).load() ? h("span.chip", "draft") : null),
+      h("td", h("a", { href: address }, each.name), new Draft(each.name).isThere ? h("span.chip", "draft") : null),
       h("td.number", each.version),
       h("td", each.enabled ? counted(each.rules.length, "rule runs", "rules run") : h("span.note", "switched off")),
       h("td.number", number(each.outputs)),
