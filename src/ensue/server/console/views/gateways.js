@@ -21,6 +21,7 @@ const KINDS = { event: "events", output: "outputs", late: "late events" };
 export function gateways(main) {
   const place = h("div.stack");
   let stopped = false;
+  let isOpen = false; // what the columns count, where it was opened
 
   async function look() {
     if (stopped) return;
@@ -59,6 +60,8 @@ export function gateways(main) {
       scrolled(`services of ${health.gateway}`, h("table",
         h("thead", h("tr", ["service", "kind", "state"].map((each) => h("th", each)), COUNTS.map(([name, title]) => h("th.number", { title }, name)))),
         h("tbody", status.map(service)))),
+      h("details", { open: isOpen, ontoggle: (event) => { isOpen = event.target.open; } }, h("summary", "what the columns count"),
+        h("dl.facts", COUNTS.map(([name, words]) => [h("dt", name), h("dd", words)]))),
       status.map(requests),
       announced.length ? h("dl.facts", h("dt", "events that are to come"),
         h("dd", announced.map((each) => h("div", `from ${each.service}: `, h("code", each.where), each.carried ? " (the service tells its clients)" : "")))) : null);
