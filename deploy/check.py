@@ -19,6 +19,7 @@ import venv
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import urljoin
 from urllib.request import Request, urlopen
 
 ROOT = Path(__file__).parents[1]
@@ -74,9 +75,12 @@ def built(place: Path) -> Path:
     run(tools / "bin" / "python", "-m", "build", "--outdir", dist, ROOT)
     (wheel,) = dist.glob("*.whl")
     inside = set(zipfile.ZipFile(wheel).namelist())
-    for file in (ROOT / "src" / "ensue" / "server").glob("console/*"):
-        if f"ensue/server/console/{file.name}" not in inside:
-            raise SystemExit(f"`{file.name}` of the console is not in the wheel")
+    source = ROOT / "src"
+    for file in (source / "ensue" / "server" / "console").rglob("*.*"):
+        if file.relative_to(source).as_posix() not in inside:
+            raise SystemExit(f"`{file.relative_to(source)}` is not in the wheel")
+    if any("axe" in each for each in inside):
+        raise SystemExit("what only tests use is in the wheel")
     print(f"built {', '.join(each.name for each in sorted(dist.iterdir()))}")
     return wheel
 
@@ -107,9 +111,9 @@ def checked_serving(place: Path, python: Path) -> None:
         page = fetched(url, "/").decode()
         modules = re.findall(r'(?:src|href)="(/console/[^"]+)"', page)
         for path in modules:
-            for name in re.findall(r'from "\./([^"]+)"', fetched(url, path).decode()):
-                if f"/console/{name}" not in modules:
-                    modules.append(f"/console/{name}")
+            for name in re.findall(r'from "(\.[^"]+)"', fetched(url, path).decode()):
+                if (module := urljoin(path, name)) not in modules:
+                    modules.append(module)
         print(f"the page and {len(modules)} files of it are served")
         event = {"source": "check", "type": "A", "time": "2026-01-01T00:00:00Z", "data": {"n": 1}}
         batch = json.dumps([{"id": str(each), **event} for each in range(2)]).encode()
