@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
+from ensue.federation.limits import limited
 from tests.servers.kafka import kafka_servers
 from tests.servers.messaging import SERVERS, Broker
 from tests.servers.programs import MissingServerError, skip_as_missing
@@ -35,3 +37,10 @@ def server() -> Iterator[StartServer]:
     yield start
     for each in started.values():
         each.stop()
+
+
+@pytest.fixture
+def limit() -> Iterator[Callable[..., None]]:
+    """`limit(largest_body=1_000)`: other limits of gateways, until the end of the test."""
+    with ExitStack() as stack:
+        yield lambda **changes: stack.enter_context(limited(**changes))

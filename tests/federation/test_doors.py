@@ -6,12 +6,11 @@ import asyncio
 import contextlib
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from ensue.federation import doors
-from ensue.federation.adapters.http import server
 from tests.federation.adapters.test_http import EVENT, gateway, hook_in, run, store
 from tests.federation.simulation import World
 from tests.servers.programs import free_port
@@ -49,8 +48,8 @@ async def is_cut_off(reader: asyncio.StreamReader, seconds: float = 10.0) -> boo
     return False
 
 
-def test_a_caller_that_does_not_ask_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "SECONDS_TO_ASK", 0.3)
+def test_a_caller_that_does_not_ask_is_cut_off(limit: Callable[..., None]) -> None:
+    limit(seconds_to_ask=0.3)
 
     async def story() -> None:
         async with hooks() as (port, arrived):
@@ -67,8 +66,8 @@ def test_a_caller_that_does_not_ask_is_cut_off(monkeypatch: pytest.MonkeyPatch) 
     run(story)
 
 
-def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "SECONDS_FOR_A_BODY", 0.3)
+def test_a_body_that_trickles_is_given_up(limit: Callable[..., None]) -> None:
+    limit(seconds_for_a_body=0.3)
 
     async def story() -> None:
         async with hooks() as (port, _):
@@ -82,8 +81,8 @@ def test_a_body_that_trickles_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
     run(story)
 
 
-def test_bodies_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "MOST_BODIES", 100_000)
+def test_bodies_have_a_bound_together(limit: Callable[..., None]) -> None:
+    limit(bodies=100_000)
 
     async def story() -> None:
         async with hooks() as (port, _):
@@ -107,8 +106,8 @@ def test_bodies_have_a_bound_together(monkeypatch: pytest.MonkeyPatch) -> None:
     run(story)
 
 
-def test_one_body_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "LARGEST_BODY", 1_000)
+def test_one_body_has_a_bound(limit: Callable[..., None]) -> None:
+    limit(largest_body=1_000)
 
     async def story() -> None:
         async with hooks() as (port, _):
@@ -121,8 +120,8 @@ def test_one_body_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     run(story)
 
 
-def test_there_is_room_for_so_many_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "MOST_CONNECTIONS", 5)
+def test_there_is_room_for_so_many_callers(limit: Callable[..., None]) -> None:
+    limit(connections=5)
 
     async def story() -> None:
         async with hooks() as (port, _):
@@ -179,9 +178,9 @@ def test_a_control_message_that_is_no_text_does_not_end_a_socket() -> None:
 
 
 def test_a_reader_that_has_stopped_is_cut_off_and_holds_nobody_up(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(server, "_SECONDS_TO_READ", 0.3)
+    limit(seconds_to_read=0.3)
 
     async def story() -> None:
         world, port = World(), free_port()
@@ -211,9 +210,9 @@ def test_a_reader_that_has_stopped_is_cut_off_and_holds_nobody_up(
 
 
 def test_a_message_too_large_for_a_socket_is_refused_and_counted(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(server, "LARGEST_ON_A_SOCKET", 10_000)
+    limit(largest_on_a_socket=10_000)
 
     async def story() -> None:
         world, port = World(), free_port()

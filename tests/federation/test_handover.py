@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ensue.federation import gateway
 from ensue.federation.adapters.base import Outgoing
 from ensue.federation.adapters.memory.adapter import MemoryAdapter
 
@@ -110,13 +109,13 @@ def test_a_deputy_that_is_cut_off_does_not_bring_again_what_others_have_brought(
 
 
 def test_a_gateway_that_was_stopped_brings_nothing_again_to_a_service_that_it_cannot_ask(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, limit: Callable[..., None], tmp_path: Path
 ) -> None:
     """One link waits for a neighbour that is gone, so that events which another service has got
     cannot be acknowledged when the gateway is told to stop."""
     unable = replace(MemoryAdapter.capabilities, recalls=False)
     monkeypatch.setattr(MemoryAdapter, "capabilities", unable)
-    monkeypatch.setattr(gateway, "_SECONDS_TO_DRAIN", 0.5)
+    limit(seconds_to_drain=0.5)
     world = World()
     world.add("a", ["s0", "s1", "s2"], ("s1", [], "TRUE"), ("s2", [], "TRUE"), patience=4.0)
     world.add("b", ["s2", "s3"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,15 @@ import pytest
 from ensue.errors import EventError, UsageError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.federation import answering
-from ensue.federation.adapters import inbox
 from ensue.federation.adapters.base import Incoming, header_text, incoming_of
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.configuration.settings import SiteSettings
 from ensue.federation.links.bounds import Bounds
 from ensue.federation.links.receipts import Receipts
-from ensue.federation.messages import bindings
 from ensue.federation.messages.bindings import Message, NameBinding
 from ensue.federation.placement.attaching import AttachedSite
 from ensue.federation.placement.parcels import DESTINATION, PARCEL
-from ensue.federation.routing import control, interest
+from ensue.federation.routing import control
 from ensue.federation.routing.interest import Interest
 from ensue.federation.routing.tree import MOST_NEIGHBOURS, MOST_ROOTS, Tree
 from ensue.subscriptions import Filter
@@ -93,9 +91,9 @@ def test_made_up_roots_are_forgotten() -> None:
     assert tree.beat(1) >= 0
 
 
-def test_statements_of_made_up_gateways_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interest, "MOST_STATING", 10)
-    monkeypatch.setattr(interest, "MOST_STATED", 1_000)
+def test_statements_of_made_up_gateways_have_a_bound(limit: Callable[..., None]) -> None:
+    limit(stating=10)
+    limit(stated=1_000)
     wishes = Interest(["cars"])
     for number in range(10):
         assert wishes.state("cars", control.Stated(f"g{number}", "i", "d", ("n > 1",)), 0.0)
@@ -106,8 +104,8 @@ def test_statements_of_made_up_gateways_have_a_bound(monkeypatch: pytest.MonkeyP
     assert wishes.state("cars", control.Stated("g1", "i", "f", ("n > 2",)), 0.0)
 
 
-def test_requests_at_a_service_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interest, "MOST_REQUESTS", 3)
+def test_requests_at_a_service_have_a_bound(limit: Callable[..., None]) -> None:
+    limit(requests=3)
     wishes = Interest(["cars"])
     for number in range(3):
         wishes.request("cars", Filter.parse(f"n > {number}"))
@@ -115,9 +113,9 @@ def test_requests_at_a_service_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> 
         wishes.request("cars", Filter.parse("n > 99"))
 
 
-def test_a_flood_of_requests_is_let_go_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "_MOST_AT_WORK", 20)
-    monkeypatch.setattr(answering, "_REQUESTS_KNOWN", 100)
+def test_a_flood_of_requests_is_let_go_and_counted(limit: Callable[..., None]) -> None:
+    limit(requests_at_work=20)
+    limit(requests_known=100)
 
     async def story() -> None:
         world = World()
@@ -159,8 +157,8 @@ def test_a_request_that_goes_round_ends() -> None:
 # --- what they send -------------------------------------------------------------------------------
 
 
-def test_a_message_that_is_too_large_is_no_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bindings, "LARGEST_MESSAGE", 1_000)
+def test_a_message_that_is_too_large_is_no_event(limit: Callable[..., None]) -> None:
+    limit(largest_message=1_000)
     message = Message(b" " * 1_001, "", {})
     found = incoming_of(NameBinding("ce-").read, message, "token", False)
     assert found.event is None
@@ -200,8 +198,8 @@ def test_events_on_their_way_have_a_bound_in_bytes() -> None:
     asyncio.run(story())
 
 
-def test_messages_that_wait_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox, "MOST_WAITING_BYTES", 1_000)
+def test_messages_that_wait_have_a_bound_in_bytes(limit: Callable[..., None]) -> None:
+    limit(waiting_bytes=1_000)
 
     async def story() -> None:
         waiting: Inbox[Incoming] = Inbox()
@@ -217,9 +215,9 @@ def test_messages_that_wait_have_a_bound_in_bytes(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_service_that_cannot_wait_breaks_off_before_memory_is_full(
-    monkeypatch: pytest.MonkeyPatch,
+    limit: Callable[..., None],
 ) -> None:
-    monkeypatch.setattr(inbox, "MOST_WITHOUT_WAITING", 3)
+    limit(without_waiting=3)
 
     async def story() -> None:
         waiting: Inbox[Incoming] = Inbox()

@@ -21,6 +21,7 @@ from ensue.events.cloudevents import decode
 from ensue.federation.announcements import Announcements
 from ensue.federation.configuration import GatewaySettings, StandingRequest
 from ensue.federation.ending import end
+from ensue.federation.limits import limits
 from ensue.federation.links.link import ServiceLink
 from ensue.federation.links.outbox import WantedEvent
 from ensue.federation.messages.attributes import identity_of
@@ -33,9 +34,6 @@ from ensue.federation.routing.memory import Memory
 from ensue.federation.routing.tree import Tree
 from ensue.subscriptions import Filter
 
-_REQUESTS_KNOWN = 10_000
-_MOST_AT_WORK = 1_000
-"""Requests that are being applied; further ones are let go, and their clients ask again."""
 _MOST_WAITING = 100_000
 """Events that may wait for a service when a request wants to publish one there."""
 _PAUSE_FOR_NEIGHBOURS = 0.15
@@ -87,7 +85,7 @@ class Answering:
 
     def take(self, said: control.Request | control.RequestDone, via: ServiceLink) -> None:
         """A request, or the answer to one, that has come over a service."""
-        if len(self.tasks) >= _MOST_AT_WORK and isinstance(said, control.Request):
+        if len(self.tasks) >= limits().requests_at_work and isinstance(said, control.Request):
             via.counts.dropped["too many requests"] += 1
             return
         is_new = self._pass_on(said, via)
@@ -96,7 +94,7 @@ class Answering:
 
     def _know(self, identity: str) -> None:
         self._known[identity] = None
-        while len(self._known) > _REQUESTS_KNOWN:
+        while len(self._known) > limits().requests_known:
             self._known.pop(next(iter(self._known)))
 
     def _pass_on(self, said: control.Request | control.RequestDone, via: ServiceLink) -> bool:

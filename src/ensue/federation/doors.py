@@ -12,16 +12,10 @@ import ssl
 from typing import Any, Final
 
 from ensue.federation.adapters.base import driver
+from ensue.federation.limits import limits
 
-MOST_CONNECTIONS: Final = 1_000
-SECONDS_TO_ASK: Final = 10.0
-"""For the head of the first request, the handshake of TLS left aside."""
-SECONDS_FOR_A_BODY: Final = 30.0
 BYTES_A_SECOND: Final = 32 * 1024
 """What a body gets a second more for."""
-LARGEST_BODY: Final = 64 * 1024 * 1024
-MOST_BODIES: Final = 256 * 1024 * 1024
-"""Bytes of bodies that are being read or passed on at a time."""
 
 
 class TooMuchError(Exception):
@@ -57,7 +51,7 @@ class Doors:
         """Raises `OSError`, `OverflowError` or `ValueError` for an address that cannot be used."""
         await self._runner.setup()
         loop = asyncio.get_running_loop()
-        patience = None if tls is None else SECONDS_TO_ASK
+        patience = None if tls is None else limits().seconds_to_ask
         self._server = await loop.create_server(
             self._caller, host, port, ssl=tls, backlog=128, ssl_handshake_timeout=patience
         )
@@ -76,16 +70,16 @@ class Doors:
         loop = asyncio.get_running_loop()
         begin = loop.time()
         try:
-            async with asyncio.timeout(SECONDS_FOR_A_BODY) as limit:
+            async with asyncio.timeout(limits().seconds_for_a_body) as limit:
                 while part := await request.content.readany():
-                    if len(body) + len(part) > LARGEST_BODY:
+                    if len(body) + len(part) > limits().largest_body:
                         raise TooMuchError(413)
-                    if self._bytes + len(part) > MOST_BODIES:
+                    if self._bytes + len(part) > limits().bodies:
                         raise TooMuchError(503)
                     self._bytes += len(part)
                     body += part
                     more = len(body) / BYTES_A_SECOND
-                    limit.reschedule(begin + SECONDS_FOR_A_BODY + more)
+                    limit.reschedule(begin + limits().seconds_for_a_body + more)
         except TimeoutError:
             self.leave(body)
             raise TooMuchError(408) from None
@@ -100,7 +94,10 @@ class Doors:
 
     def _caller(self) -> asyncio.BaseProtocol:
         server = self._runner.server
-        if server is None or max(len(server.connections), len(self._silent)) >= MOST_CONNECTIONS:
+        if (
+            server is None
+            or max(len(server.connections), len(self._silent)) >= limits().connections
+        ):
             return _Refusal()
         protocol: asyncio.BaseProtocol = server()
         self._silent[protocol] = asyncio.get_running_loop().time()
@@ -110,7 +107,7 @@ class Doors:
         """Cut off callers that have not asked in time."""
         while True:
             await asyncio.sleep(1.0)
-            before = asyncio.get_running_loop().time() - SECONDS_TO_ASK
+            before = asyncio.get_running_loop().time() - limits().seconds_to_ask
             for each in [caller for caller, came in self._silent.items() if came < before]:
                 del self._silent[each]
                 each.force_close()

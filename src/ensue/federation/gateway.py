@@ -21,6 +21,7 @@ from ensue.federation.adapters.base import Adapter, Service
 from ensue.federation.answering import Answering
 from ensue.federation.configuration import GatewaySettings, read_settings
 from ensue.federation.ending import end
+from ensue.federation.limits import limits
 from ensue.federation.links.bounds import USUAL, Bounds
 from ensue.federation.links.link import Received, ServiceLink
 from ensue.federation.neighbours import Neighbours
@@ -33,7 +34,6 @@ from ensue.federation.routing.memory import seen_file
 from ensue.federation.routing.tree import Tree
 from ensue.history import History
 
-_SECONDS_TO_DRAIN = 5.0
 _SECONDS_TO_TRY = 3.0
 """How long a start waits for services before it goes on without those that are not there."""
 _SECONDS_BETWEEN_LOOKS = 0.02
@@ -115,7 +115,8 @@ class Gateway:
     async def stop(self) -> None:
         """Receive no more, let what is on its way arrive, acknowledge it, and part."""
         self._is_ready = False
-        await asyncio.gather(*(link.stop(_SECONDS_TO_DRAIN) for link in self._links.values()))
+        seconds = limits().seconds_to_drain
+        await asyncio.gather(*(link.stop(seconds) for link in self._links.values()))
         await self._answering.stop()
         await self._neighbours.stop()
         await end(self._tasks)

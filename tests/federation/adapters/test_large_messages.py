@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
 
 from ensue.events.event import Event
-from ensue.federation.adapters import adapter_class, inbox
+from ensue.federation.adapters import adapter_class
 from ensue.federation.adapters.base import ANYTHING, Adapter, Outgoing, Service
 from ensue.federation.gateway import Gateway
 from tests.federation.conftest import StartServer
@@ -29,13 +30,12 @@ def adapter(kind: str, url: str, address: str, gateway: str) -> Adapter:
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_large_entries_of_redis_are_read_few_at_a_time(
-    server: StartServer, monkeypatch: pytest.MonkeyPatch, scripts: bool
+    server: StartServer, limit: Callable[..., None], scripts: bool
 ) -> None:
     pytest.importorskip("redis")
-    from ensue.federation.adapters.redis import streams as redis
 
-    monkeypatch.setattr(redis, "BYTES_AT_ONCE", 1_000_000)
-    monkeypatch.setattr(redis, "MOST_RECALLED_BYTES", 3_000_000)
+    limit(redis_bytes_at_once=1_000_000)
+    limit(recalled_bytes=3_000_000)
     url, address = server("redis").url, f"large{os.getpid()}x{next(_numbers)}"
 
     async def story() -> tuple[list[str], int, list[str]]:
@@ -68,10 +68,10 @@ def test_large_entries_of_redis_are_read_few_at_a_time(
 
 
 def test_events_of_amqp_beyond_the_bound_come_again(
-    server: StartServer, monkeypatch: pytest.MonkeyPatch
+    server: StartServer, limit: Callable[..., None]
 ) -> None:
     aio_pika = pytest.importorskip("aio_pika")
-    monkeypatch.setattr(inbox, "MOST_WAITING_BYTES", 500_000)
+    limit(waiting_bytes=500_000)
     broker, address = server("amqp"), f"large{os.getpid()}x{next(_numbers)}"
 
     async def story() -> tuple[list[str], Any]:

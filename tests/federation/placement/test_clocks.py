@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -13,10 +13,9 @@ import pytest
 import ensue
 from ensue.events.event import Event
 from ensue.federation.configuration import SiteSettings
-from ensue.federation.placement import SiteRun, Sites, attaching, place
+from ensue.federation.placement import SiteRun, Sites, place
 from ensue.federation.placement.attaching import MOST_GIVEN, AttachedSite
 from ensue.federation.placement.running.homes import StepBudget
-from ensue.federation.placement.snapshots import journal
 
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
@@ -115,9 +114,9 @@ def test_nothing_is_made_while_nothing_is_passed_on(tmp_path: Path) -> None:
 
 
 def test_the_gateway_waits_for_a_site_that_is_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, limit: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(attaching, "_PATIENCE", 0.2)
+    limit(seconds_for_a_site=0.2)
 
     async def story() -> tuple[bool, bool]:
         site = AttachedSite(settings(tmp_path), "g")
@@ -138,11 +137,11 @@ def test_the_gateway_waits_for_a_site_that_is_behind(
 
 @pytest.mark.parametrize("inputs", [7, 10_000])
 def test_a_site_that_ends_in_a_gap_goes_on_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: int
+    tmp_path: Path, limit: Callable[..., None], inputs: int
 ) -> None:
-    monkeypatch.setattr(journal, "INPUTS_BEFORE_A_SNAPSHOT", inputs)
-    monkeypatch.setattr(attaching, "STEPS_AT_ONCE", 500)
-    monkeypatch.setattr(attaching, "_MICROSECONDS_TO_GATHER", 0)
+    limit(inputs_before_a_snapshot=inputs)
+    limit(steps_at_once=500)
+    limit(microseconds_to_gather=0)
     random = Random(5)
     given, files = settings(tmp_path), tmp_path / "kept"
     events = beats(20, HOUR)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ensue.federation.placement.snapshots import journal
 from ensue.federation.placement.snapshots.journal import Header, JournalInput, SiteJournal
 
 from .test_gateways import RULES, Plant
@@ -36,9 +36,9 @@ def told(work: Any) -> None:
 
 @pytest.mark.parametrize("inputs_before_a_snapshot", [3, 10_000])
 def test_half_a_match_survives_the_end_of_each_gateway(
-    inputs_before_a_snapshot: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inputs_before_a_snapshot: int, tmp_path: Path, limit: Callable[..., None]
 ) -> None:
-    monkeypatch.setattr(journal, "INPUTS_BEFORE_A_SNAPSHOT", inputs_before_a_snapshot)
+    limit(inputs_before_a_snapshot=inputs_before_a_snapshot)
     plant = Plant(tmp_path, {"kind": "memory"})
 
     async def story() -> None:

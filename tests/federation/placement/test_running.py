@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,7 +12,6 @@ from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.federation.placement import Placement, Simulation, SiteRun, Sites, place
 from ensue.federation.placement.parcels import Parcel, from_event, to_event
-from ensue.federation.placement.running import site
 
 TYPES = """
 eventtype Failed { attribute string user; attribute string note; };
@@ -195,8 +194,8 @@ def test_a_site_that_has_begun_anew_is_heard() -> None:
     assert len(made) == 2
 
 
-def test_a_parcel_that_never_comes_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site, "MOST_EARLY", 2)
+def test_a_parcel_that_never_comes_is_noticed(limit: Callable[..., None]) -> None:
+    limit(early_parcels=2)
     placement = placement_of()
     first, _, *others, last = parcels_of(placement)
     office = SiteRun(placement, "office")

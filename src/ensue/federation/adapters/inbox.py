@@ -7,15 +7,10 @@ from collections import deque
 from typing import Generic, TypeVar
 
 from ensue.errors import LinkError
+from ensue.federation.limits import limits
 
 T = TypeVar("T")
 
-MOST_WAITING_BYTES = 64 * 1024 * 1024
-"""What messages of one service may take while they wait for the gateway."""
-MOST_WITHOUT_WAITING = 50_000
-"""Messages that may wait where a driver cannot be told to stop; then the connection is given up."""
-MOST_RECALLED_BYTES = 256 * 1024 * 1024
-"""What a look back at the latest events of a service may take."""
 MOST_CONTROL = 5_000
 MOST_CONTROL_BYTES = 32 * 1024 * 1024
 """What control messages of one service may wait."""
@@ -49,7 +44,10 @@ class Inbox(Generic[T]):
         if self._error is not None:
             # Behind what was let go nothing may come: its acknowledgement could cover that, too.
             return
-        if len(self._items) < MOST_WITHOUT_WAITING and self._bytes <= 4 * MOST_WAITING_BYTES:
+        if (
+            len(self._items) < limits().without_waiting
+            and self._bytes <= 4 * limits().waiting_bytes
+        ):
             self.put(item)
         else:
             self.fail(
@@ -68,7 +66,7 @@ class Inbox(Generic[T]):
 
     @property
     def _is_full(self) -> bool:
-        return len(self._items) >= self._limit or self._bytes > MOST_WAITING_BYTES
+        return len(self._items) >= self._limit or self._bytes > limits().waiting_bytes
 
     def waiting(self) -> list[T]:
         """Everything that waits; it goes on waiting."""

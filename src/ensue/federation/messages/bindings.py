@@ -33,6 +33,7 @@ from ensue.events.cloudevents import (
 )
 from ensue.events.event import RESERVED, Event
 from ensue.events.times import format_time, parse_time
+from ensue.federation.limits import limits
 
 Mode = Literal["structured", "binary"]
 STRUCTURED_TYPE = "application/cloudevents+json"
@@ -46,8 +47,6 @@ ON_ARRIVAL = "arrival"
 _ATTRIBUTE = re.compile("[a-z0-9]+")
 """The names of attributes by CloudEvents; headers would change or refuse others."""
 _LONGEST_HEADER = 4096
-LARGEST_MESSAGE = 16 * 1024 * 1024
-"""What is read of a service at a time: a larger message is no event, and is counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +125,9 @@ def read_batch(body: bytes) -> list[Event]:
 
 
 def _refuse_large(body: bytes | str) -> None:
-    if len(body) > LARGEST_MESSAGE:
-        raise EventError(
-            [f"the message has {len(body):,} bytes, and at most {LARGEST_MESSAGE:,} are read"]
-        )
+    if len(body) > limits().largest_message:
+        most = f"{limits().largest_message:,}"
+        raise EventError([f"the message has {len(body):,} bytes, and at most {most} are read"])
 
 
 def _read_binary(given: dict[str, str], message: Message) -> Event:

@@ -36,6 +36,7 @@ from ensue.events.times import format_time
 from ensue.federation.adapters.base import Incoming, Service
 from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.configuration import SiteSettings, StandingRequest
+from ensue.federation.limits import limits
 from ensue.federation.messages.attributes import KIND, ORIGIN, PATH
 from ensue.federation.placement.parcels import DESTINATION, PARCEL, from_event, to_event
 from ensue.federation.placement.planning.placement import place
@@ -53,17 +54,10 @@ SITE = "site"
 """The kind of service that a site is to its gateway."""
 
 _WRITTEN_ON_THE_WAY = frozenset({PATH, KIND, ORIGIN})
-_MICROSECONDS_TO_GATHER = 2_000_000
-"""How long a site that is back waits for the events that its services have kept for it."""
 _RESUMED = "from what was saved"
 
 MOST_GIVEN = 4096
 """Outputs that may wait for the gateway; with more, no timer fires and nothing is read."""
-STEPS_AT_ONCE = 4096
-"""Readings and firings after which the gateway has its turn."""
-_PATIENCE = 10.0
-"""How long, in seconds, the gateway waits for a site that is behind. Then it hands on all the same:
-what two sites have for each other may wait at both of them."""
 
 
 class AttachedSite:
@@ -156,7 +150,7 @@ class AttachedSite:
     async def caught_up(self) -> None:
         """Wait until the site has done everything that follows from what came in, or for long."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(limits().seconds_for_a_site):
                 await self._has_caught_up.wait()
 
     def keep(self) -> None:
@@ -196,7 +190,7 @@ class AttachedSite:
         return MOST_GIVEN - len(self._given)
 
     def _steps(self) -> StepBudget:
-        return StepBudget(min(STEPS_AT_ONCE, self._room))
+        return StepBudget(min(limits().steps_at_once, self._room))
 
     def _apply(self, given: JournalInput) -> None:
         """Do what an input asks for; all that happens follows from inputs alone."""
@@ -212,7 +206,7 @@ class AttachedSite:
                     self._passed += 1
             case "back":
                 self._gathering = self._gathering or []
-                self._gather_until = given.moment + _MICROSECONDS_TO_GATHER
+                self._gather_until = given.moment + limits().microseconds_to_gather
             case "on":
                 self._put_out(self._run.go_on(self._steps()))
 

@@ -24,6 +24,7 @@ from ensue.brokers.forwarding import Forwarding
 from ensue.brokers.weakening import MOST_ANSWERS, asks_concepts, needs_of, without_concepts
 from ensue.errors import UsageError
 from ensue.events.event import Event
+from ensue.federation.limits import limits
 from ensue.federation.routing.control import Stated, filter_of
 from ensue.federation.routing.distribution import events_of
 from ensue.history import History
@@ -31,14 +32,6 @@ from ensue.subscriptions import Filter, Index, Ontology
 
 FEWEST_FOR_COLUMNS = 24
 """From so many events on, to look them up in columns takes less than one by one."""
-
-
-MOST_REQUESTS = 100_000
-"""Requests at one service; each is a filter that every event is asked by."""
-MOST_STATING = 1_000
-"""Neighbours at one service whose statements are known."""
-MOST_STATED = 128 * 1024 * 1024
-"""Characters of all that neighbours at one service have stated."""
 
 
 class InterestEntry(NamedTuple):
@@ -75,10 +68,10 @@ class ServiceInterest:
         """Raises `UsageError` if neighbours have said as much as is kept."""
         others = [each for name, each in self.stated.items() if name != stated.gateway]
         size = sum(each.size for each in others) + _size(stated)
-        if len(others) >= MOST_STATING or size > MOST_STATED:
+        if len(others) >= limits().stating or size > limits().stated:
             raise UsageError(
                 f"service `{service}`: what gateway `{stated.gateway}` wants finds no room: at most"
-                f" {MOST_STATING:,} neighbours and {MOST_STATED:,} characters are kept"
+                f" {limits().stating:,} neighbours and {limits().stated:,} characters are kept"
             )
 
 
@@ -119,9 +112,9 @@ class Interest:
         requests = self._places[service].requests
         if wanted in requests:
             return False
-        if len(requests) >= MOST_REQUESTS:
+        if len(requests) >= limits().requests:
             raise UsageError(
-                f"service `{service}` has {MOST_REQUESTS:,} requests, the most that a gateway"
+                f"service `{service}` has {limits().requests:,} requests, the most that a gateway"
                 " keeps: take some back"
             )
         if asks_concepts(wanted) and not self._has_ontology:

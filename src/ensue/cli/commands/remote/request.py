@@ -111,11 +111,14 @@ def request(
 def _read_event(path: Path) -> str:
     from ensue.events.cloudevents import encode
     from ensue.events.sources import standard_input
-    from ensue.federation.messages.bindings import LARGEST_MESSAGE, read_structured
+    from ensue.federation.limits import limits
+    from ensue.federation.messages.bindings import read_structured
 
     hint = "give a file with one event"
     if str(path) == "-":
-        text = decoded(read_all(standard_input(), LARGEST_MESSAGE, "<stdin>", hint), "<stdin>")
+        text = decoded(
+            read_all(standard_input(), limits().largest_message, "<stdin>", hint), "<stdin>"
+        )
     else:
-        text = read_text(path, LARGEST_MESSAGE, hint)
+        text = read_text(path, limits().largest_message, hint)
     return encode(read_structured(text)).decode()

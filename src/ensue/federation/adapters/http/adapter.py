@@ -29,9 +29,10 @@ from ensue.federation.adapters.base import (
     driver,
 )
 from ensue.federation.adapters.http.messages import write_batch, write_request
-from ensue.federation.adapters.http.server import LARGEST_ON_A_SOCKET, HttpServer, too_large
+from ensue.federation.adapters.http.server import HttpServer, too_large
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.ending import end
+from ensue.federation.limits import limits
 from ensue.federation.messages.bindings import read_structured
 from ensue.subscriptions import Filter
 
@@ -205,7 +206,7 @@ class HttpAdapter(Adapter):
         target = self._target(address, is_socket=True)
         try:
             socket = await self._session.ws_connect(
-                target, heartbeat=20, max_msg_size=LARGEST_ON_A_SOCKET
+                target, heartbeat=20, max_msg_size=limits().largest_on_a_socket
             )
         except aiohttp.WSServerHandshakeError as error:
             is_webhook = error.status == _NO_SOCKET_STATUS and not self._is_socket_only
@@ -245,7 +246,7 @@ class HttpAdapter(Adapter):
             raise LinkError(f"service `{self.service.name}`: there is no WebSocket at its address")
         try:
             for body in bodies:
-                if len(body) > LARGEST_ON_A_SOCKET:
+                if len(body) > limits().largest_on_a_socket:
                     raise RefusedError(too_large(self.service, body))
                 await socket.send_str(body.decode())
         except (aiohttp.ClientError, OSError) as error:

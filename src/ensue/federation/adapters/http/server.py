@@ -21,13 +21,12 @@ from ensue.federation.adapters.base import Incoming, RefusedError, Service, driv
 from ensue.federation.adapters.http.messages import read_request
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.doors import Doors, TooMuchError
+from ensue.federation.limits import limits
 from ensue.federation.messages.bindings import read_structured
 
 web: Any = driver("aiohttp.web", "http")
 
-LARGEST_ON_A_SOCKET = 4 * 1024 * 1024
 _SECONDS_TO_PASS_ON = 30.0
-_SECONDS_TO_READ = 10.0
 _MOST_SOCKETS = 256
 
 
@@ -93,7 +92,7 @@ class HttpServer:
         """Send to all WebSockets at an address; out goes how many there are."""
         sockets = tuple(self._sockets.get(address, {}).items())
         for body in bodies:
-            if sockets and len(body) > LARGEST_ON_A_SOCKET:
+            if sockets and len(body) > limits().largest_on_a_socket:
                 raise RefusedError(too_large(self._service, body))
         for socket, transport in sockets:
             for body in bodies:
@@ -145,7 +144,7 @@ class HttpServer:
 
     def _opened(self, address: str) -> Any:
         async def converse(request: Any) -> Any:
-            socket = web.WebSocketResponse(heartbeat=20, max_msg_size=LARGEST_ON_A_SOCKET)
+            socket = web.WebSocketResponse(heartbeat=20, max_msg_size=limits().largest_on_a_socket)
             if not socket.can_prepare(request):
                 return web.Response(status=426, headers={"Upgrade": "websocket"})
             if sum(map(len, self._sockets.values())) >= _MOST_SOCKETS:
@@ -185,8 +184,10 @@ class HttpServer:
             text = body.decode()
         except UnicodeDecodeError:
             raise EventError(["a control message is JSON, in UTF-8"]) from None
-        if len(body) > LARGEST_ON_A_SOCKET:
-            raise EventError([f"a control message has {LARGEST_ON_A_SOCKET:,} bytes at most"])
+        if len(body) > limits().largest_on_a_socket:
+            raise EventError(
+                [f"a control message has {limits().largest_on_a_socket:,} bytes at most"]
+            )
         self.control.put(body)
         for socket, transport in tuple(self._sockets[self._service.control_address].items()):
             if socket is not sender:
@@ -196,7 +197,7 @@ class HttpServer:
 async def _sent(socket: Any, transport: Any, text: str) -> bool:
     """Send to a WebSocket; false if its reader has gone, or does not read and is cut off."""
     try:
-        async with asyncio.timeout(_SECONDS_TO_READ):
+        async with asyncio.timeout(limits().seconds_to_read):
             await socket.send_str(text)
     except TimeoutError:
         if transport is not None:
@@ -211,5 +212,5 @@ async def _sent(socket: Any, transport: Any, text: str) -> bool:
 def too_large(service: Service, body: bytes) -> str:
     return (
         f"service `{service.name}`: an event of {len(body):,} bytes; a WebSocket takes"
-        f" {LARGEST_ON_A_SOCKET:,}: post it, or keep its data elsewhere"
+        f" {limits().largest_on_a_socket:,}: post it, or keep its data elsewhere"
     )

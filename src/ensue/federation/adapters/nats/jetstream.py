@@ -27,7 +27,7 @@ from ensue.federation.adapters.base import (
     broken,
     driver,
 )
-from ensue.federation.adapters.inbox import MOST_RECALLED_BYTES, Inbox
+from ensue.federation.adapters.inbox import Inbox
 from ensue.federation.adapters.nats.adapter import (
     FAILURES,
     SECONDS_TO_ANSWER,
@@ -38,6 +38,7 @@ from ensue.federation.adapters.nats.adapter import (
     incoming,
 )
 from ensue.federation.ending import end
+from ensue.federation.limits import limits
 from ensue.federation.messages.attributes import identity_of
 from ensue.subscriptions import Filter
 
@@ -160,7 +161,7 @@ class JetStreamAdapter(NatsAdapter):
             async for read in self._from(stream, address, first):
                 found.extend(each for each in read if each.event is not None)
                 size += sum(each.size for each in read)
-                while size > MOST_RECALLED_BYTES:
+                while size > limits().recalled_bytes:
                     size -= found.popleft().size
         return [each.event for each in found if each.event is not None]
 

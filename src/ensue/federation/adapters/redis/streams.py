@@ -32,15 +32,13 @@ from ensue.federation.adapters.base import (
     Service,
     broken,
 )
-from ensue.federation.adapters.inbox import MOST_RECALLED_BYTES
 from ensue.federation.adapters.redis.adapter import RedisAdapter, exceptions, incoming
+from ensue.federation.limits import limits
 from ensue.subscriptions import Filter
 
 FIELD = b"event"
 _NO_SCRIPTS = re.compile("no permissions|unknown command", re.IGNORECASE)
 MOST_AT_ONCE = 1000
-BYTES_AT_ONCE = 16 * 1024 * 1024
-"""Entries that a script hands over at once, and the bytes after which it hands over no more."""
 FEW = 8
 """Entries that are asked for at once without it."""
 TRANSIT_KEPT = 100_000
@@ -171,7 +169,7 @@ class StreamAdapter(RedisAdapter):
     async def _read_many(self) -> list[Incoming]:
         """The entries that are there already."""
         try:
-            bounds = (self._group, "gateway", MOST_AT_ONCE, BYTES_AT_ONCE)
+            bounds = (self._group, "gateway", MOST_AT_ONCE, limits().redis_bytes_at_once)
             packed = await self._client.eval(
                 _READ_MANY, len(self._streams), *self._streams, *bounds
             )
@@ -238,7 +236,7 @@ class StreamAdapter(RedisAdapter):
         found: list[Event] = []
         for stream in self._streams:
             last, count, size = "+", 0, 0
-            while count < RECALLED and size < MOST_RECALLED_BYTES:
+            while count < RECALLED and size < limits().recalled_bytes:
                 page = self._client.xrevrange(stream, last, count=FEW)
                 entries = await self._do("cannot read", page)
                 if not entries:
@@ -265,7 +263,8 @@ class StreamAdapter(RedisAdapter):
                 yield [each.event for each in read if each.event is not None]
                 first = f"({entries[-1][0].decode()}"
                 size = max(each.size for each in read)
-                most = max(FEW, min(2 * most, MOST_AT_ONCE, BYTES_AT_ONCE // (size + 1)))
+                fitting = limits().redis_bytes_at_once // (size + 1)
+                most = max(FEW, min(2 * most, MOST_AT_ONCE, fitting))
 
     async def lag(self) -> int | None:
         try:

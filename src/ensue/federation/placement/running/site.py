@@ -28,6 +28,7 @@ from ensue.errors import EventError
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.times import format_time
+from ensue.federation.limits import limits
 from ensue.federation.placement.fields import Fields, joined, projected
 from ensue.federation.placement.parcels import CarriedReading, Load, Parcel, Reset
 from ensue.federation.placement.places import FIRST, Numbers, Place, end_of, event_place
@@ -48,9 +49,6 @@ from ensue.lang.syntax import EventPort
 
 Queued = tuple[Place, int, Event, list[str]]
 """An event before an outpost: its place, a number in the order of arrival, the ports it matches."""
-
-MOST_EARLY = 10_000
-"""How many parcels may come before one that is still on its way."""
 
 
 class SiteRun:
@@ -213,7 +211,7 @@ class SiteRun:
             self._received[parcel.sender] = received
         if parcel.number >= received.number:
             received.early[parcel.number] = parcel
-        if len(received.early) > MOST_EARLY:
+        if len(received.early) > limits().early_parcels:
             raise EventError(
                 [f"parcel {received.number} of site `{parcel.sender}` is lost: restart that site"]
             )

@@ -21,9 +21,9 @@ import msgspec
 
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
+from ensue.federation.limits import limits
 from ensue.federation.placement.snapshots.saved import Attached, plain, read, write
 
-INPUTS_BEFORE_A_SNAPSHOT = 10_000
 _LENGTH = struct.Struct(">I")
 
 
@@ -111,7 +111,7 @@ class SiteJournal:
     @property
     def is_long(self) -> bool:
         """Whether the journal is long enough for a snapshot to replace it."""
-        return self._length >= INPUTS_BEFORE_A_SNAPSHOT
+        return self._length >= limits().inputs_before_a_snapshot
 
     def save(self, attached: Attached) -> None:
         """Write a snapshot, and begin a new log behind it."""
