@@ -138,18 +138,18 @@ def _channel_metrics(channels: Sequence[HostedChannel]) -> Iterator[str]:
 def _library_metrics(stations: Mapping[str, Station]) -> Iterator[str]:
     yield from _head("ensue_rule_outputs_total", "outputs of a rule", "counter")
     for channel, station in stations.items():
-        for (library, rule), outputs in station.outputs_since_start().items():
+        for (library, rule), outputs in station.since_start.outputs(station.hosted).items():
             labels = f'channel="{channel}",library="{library}",rule="{rule}"'
             yield f"ensue_rule_outputs_total{{{labels}}} {outputs}"
     yield from _head("ensue_refused_events_total", "events that a library cannot read", "counter")
     for channel, station in stations.items():
-        for name, counted in station.refused_since_start().items():
+        for name, counted in station.since_start.refused(station.hosted).items():
             labels = f'channel="{channel}",library="{name}"'
             yield f"ensue_refused_events_total{{{labels}}} {counted.refused}"
     words = "events that a library has not read since its rules hold too many keys"
     yield from _head("ensue_full_events_total", words, "counter")
     for channel, station in stations.items():
-        for name, counted in station.refused_since_start().items():
+        for name, counted in station.since_start.refused(station.hosted).items():
             yield f'ensue_full_events_total{{channel="{channel}",library="{name}"}} {counted.full}'
     yield from _head("ensue_rule_keys", "keys under which a rule holds state", "gauge")
     for channel, station in stations.items():

@@ -53,7 +53,7 @@ def read_settings(path: str | os.PathLike[str] | None) -> Settings:
 
 def settings_of(tables: Mapping[str, Any], text: str, where: str, folder: Path) -> Settings:
     gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
-    if gateway and not tables.keys() & {*TABLES, *ARRAYS}:
+    if gateway and not tables.keys() & ({*TABLES, *ARRAYS} - {"log"}):
         # A gateway alone: `ensue.federation` reads the file itself.
         return Settings(gateway=gateway, hosts_api=False, folder=folder, where=where)
     reader = _SettingsReader(places.lines_of(text), where)

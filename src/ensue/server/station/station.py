@@ -13,11 +13,10 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
-from ensue.errors import HistoryError, UsageError
+from ensue.errors import HistoryError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.library import Library, parse
@@ -25,6 +24,7 @@ from ensue.server.settings import Settings
 from ensue.server.station.entries import EVENT, Live
 from ensue.server.station.feed import Feed, Subscriber, SubscriberWish
 from ensue.server.station.figures import Sample, StationFigures
+from ensue.server.station.holding import locked, ontology_of
 from ensue.server.station.indexing import Indexer, WrittenEntries
 from ensue.server.station.line import BusyError, Line, PublishedBatch
 from ensue.server.station.record.decoding import named
@@ -33,6 +33,7 @@ from ensue.server.station.record.known import KnownIdentities
 from ensue.server.station.record.recovery import OnProgress, recovered
 from ensue.server.station.record.registry import Registry
 from ensue.server.station.record.saving import StateSaver
+from ensue.server.station.rules.counting import CountsSinceStart, rule_counts
 from ensue.server.station.rules.fullness import held_in_all
 from ensue.server.station.rules.hosted import Hosted
 from ensue.server.station.troubles import Troubles
@@ -53,13 +54,6 @@ def _untold(done: int, total: int) -> None:
     pass
 
 
-class Refused(NamedTuple):
-    """Events that a library could not read, and those of them that found its rules full."""
-
-    refused: int
-    full: int
-
-
 class Station:
     """Of an event loop; `open` before use, `close` at the end."""
 
@@ -71,8 +65,8 @@ class Station:
         self.folder = settings.folder / place
         self.folder.mkdir(parents=True, exist_ok=True)
         os.chmod(self.folder, 0o700)
-        self._lock = _locked(self.folder)
-        self.ontology = _ontology(settings)
+        self._lock = locked(self.folder)
+        self.ontology = ontology_of(settings)
         self.history = self._opened_history()
         self.journal = ServerJournal(self.folder / "journal.db")
         self.registry = Registry(self.journal)
@@ -111,8 +105,7 @@ class Station:
         self._counted_at = 0.0
         self.replayed = 0
         self.recovery_seconds = 0.0
-        self._counted_before: dict[tuple[str, str], int] = {}
-        self._refused_before: dict[str, Refused] = {}
+        self.since_start = CountsSinceStart()
 
     # --- beginning and end ----------------------------------------------------------------------
 
@@ -175,9 +168,7 @@ class Station:
             told(done, total)
 
         self.recover(noted)
-        self._counted_before = self.rule_counts()
-        for name, hosted in self.hosted.items():
-            self._refused_before[name] = Refused(hosted.counted.refused, hosted.counted.full)
+        self.since_start.begin(self.hosted)
         self.recovery_seconds = round(time.monotonic() - begun, 3)
         about = {
             "channel": self.settings.channel,
@@ -394,35 +385,8 @@ class Station:
         """Entries that a start after a kill would read again."""
         return max((self.seq - each.saved_seq for each in list(self.hosted.values())), default=0)
 
-    def outputs_since_start(self) -> dict[tuple[str, str], int]:
-        """What rules have put out since the process began, as all its counters count."""
-        return {
-            (name, rule): count - self._counted_before.get((name, rule), 0)
-            for (name, rule), count in self.rule_counts().items()
-        }
-
-    def refused_since_start(self) -> dict[str, Refused]:
-        """What libraries have not read since the process began."""
-        found: dict[str, Refused] = {}
-        for name, hosted in list(self.hosted.items()):
-            before = self._refused_before.get(name, Refused(0, 0))
-            counted = hosted.counted
-            found[name] = Refused(counted.refused - before.refused, counted.full - before.full)
-        return found
-
-    def count_afresh(self, name: str) -> None:
-        """A library begins without counts."""
-        for library, rule in list(self._counted_before):
-            if library == name:
-                del self._counted_before[library, rule]
-        self._refused_before.pop(name, None)
-
     def rule_counts(self) -> dict[tuple[str, str], int]:
-        return {
-            (name, rule): each.outputs
-            for name, hosted in list(self.hosted.items())
-            for rule, each in list(hosted.counted.rules.items())
-        }
+        return rule_counts(self.hosted)
 
     async def _sample(self) -> None:
         while True:
@@ -436,26 +400,3 @@ class Station:
             self.indexer.lag,
             self.rule_counts(),
         )
-
-
-def _locked(folder: Path) -> int:
-    """Lock the folder: two servers on one journal would both number its entries."""
-    import fcntl
-
-    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise UsageError(
-            f"another server works on `{folder}`: stop it, or give another `data` folder"
-        ) from None
-    return lock
-
-
-def _ontology(settings: Settings) -> Any:
-    if not settings.ontology.files:
-        return None
-    from ensue.knowledge import Ontology
-
-    return Ontology.load(*(settings.folder / each for each in settings.ontology.files))

@@ -198,7 +198,7 @@ class Libraries:
                 self._registry.remove(edit.name, self._station.limits.libraries)
                 self._audit(edit, "delete", edit.note)
             self._station.hosted.pop(edit.name, None)
-            self._station.count_afresh(edit.name)
+            self._station.since_start.forget(edit.name)
 
         await self._station.call(lambda: self._step(apply))
 
@@ -268,7 +268,7 @@ class Libraries:
             if started is not None:
                 self._save(started)
         station.hosted.pop(current.name, None)
-        station.count_afresh(current.name)
+        station.since_start.forget(current.name)
         if started is not None:
             station.hosted[current.name] = started
         return change
