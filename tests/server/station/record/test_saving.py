@@ -1,4 +1,4 @@
-"""States that cannot be saved: told when it begins and ends, tried again, and nothing else fails."""
+"""States that cannot be saved: told when it begins and ends, tried again; nothing else fails."""
 
 from __future__ import annotations
 
