@@ -88,10 +88,13 @@ def test_in_json_every_line_is_an_object(tmp_path: Path) -> None:
 def test_a_level_leaves_out_what_is_below_and_a_reload_changes_it(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path, '[log]\nlevel = "warning"\n')
     assert [each for each in lines(server) if LINE.fullmatch(each)] == []
-    server.config.write_text(server.config.read_text().replace("warning", "info"))
+    changed = server.config.read_text().replace('"warning"', '"info"\naccess = true')
+    server.config.write_text(changed)
     server.process.send_signal(signal.SIGHUP)
     awaited(server, "reloaded")
+    httpx.get(f"{server.url}/v1/rules")
     assert server.stop() == 0
+    assert "ensue.server.access GET /v1/rules" in server.errors.read_text()
     assert "ensue has ended" in server.errors.read_text()
 
 

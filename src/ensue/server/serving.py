@@ -146,8 +146,8 @@ class ServingProcess:
         channels = self._channels = Channels(settings)
         is_tls = settings.server.certificate is not None
         opening = OpeningApplication(lambda: channels.step, is_tls)
-        named = NamedRequests(opening, self._answers, settings.log.access)
-        server = _Server(self._uvicorn(named))
+        self._named = NamedRequests(opening, self._answers, settings.log.access)
+        server = _Server(self._uvicorn(self._named))
         serving = asyncio.create_task(server.serve(sockets=[bound]), name="http")
         while not server.started and not serving.done():
             await asyncio.sleep(0.005)
@@ -280,6 +280,7 @@ class ServingProcess:
                 assert self._app is not None
                 self._app.state.retoken(settings)
                 self._relog(settings)
+                self._named.has_access_log = settings.log.access
             except (EnsueError, OSError) as error:
                 self._say(f"not reloaded: {error}")
                 return

@@ -14,10 +14,16 @@ from contextvars import ContextVar
 from secrets import token_hex
 from typing import Final
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 HEADER: Final = "X-Request-Id"
+RAW_HEADER: Final = HEADER.lower().encode()
+STARTS: Final = frozenset(
+    {"http.response.start", "websocket.http.response.start", "websocket.accept"}
+)
+"""Messages with which an answer begins; the last of them has no status, which is `SWITCHED`."""
+SWITCHED: Final = 101
 SUCH_AN_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 PRINCIPAL: Final = "ensue.principal"
 """Where the gate notes the caller of a request, in its scope."""
@@ -32,7 +38,7 @@ class NamedRequests:
     def __init__(self, app: ASGIApp, answers: AnswerCounts, has_access_log: bool) -> None:
         self._app = app
         self._answers = answers
-        self._has_access_log = has_access_log
+        self.has_access_log = has_access_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -47,21 +53,17 @@ class NamedRequests:
         async def sending(message: Message) -> None:
             nonlocal status
             kind = message["type"]
-            if kind in ("http.response.start", "websocket.http.response.start"):
-                status = message["status"]
-                MutableHeaders(scope=message)[HEADER] = name
+            if kind in STARTS:
+                status = message.get("status", SWITCHED)
                 self._answers.count(scope.get("method", "GET"), status)
-            elif kind == "websocket.accept":
-                status = 101
-                message = {**message, "headers": list(message.get("headers", ()))}
-                message["headers"].append((HEADER.lower().encode(), name.encode()))
-                self._answers.count("GET", status)
+                headers = [*message.get("headers", ()), (RAW_HEADER, name.encode())]
+                message = {**message, "headers": headers}
             await send(message)
 
         try:
             await self._app(scope, receive, sending)
         finally:
-            if self._has_access_log:
+            if self.has_access_log:
                 self._tell(scope, status, time.perf_counter() - begun)
 
     def _tell(self, scope: Scope, status: int, seconds: float) -> None:
