@@ -23,6 +23,7 @@ from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_key
 from ensue.lang.syntax import Correlation
 from ensue.machine.analyses.behaviour import Behaviour
+from ensue.machine.analyses.counting import with_repetitions
 from ensue.machine.analyses.deadline import (
     ANALYSIS_SECONDS,
     OutOfTimeError,
@@ -74,6 +75,7 @@ def compare(
 ) -> RuleComparison:
     """The relation of two correlations; undecided past `work` transitions or `seconds`."""
     notes = tuple(_notes(first, second))
+    first, second = with_repetitions(first), with_repetitions(second)
     try:
         with deadline(seconds):
             if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):

@@ -51,6 +51,7 @@ from ensue.lang.syntax import (
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare_behaviours
 from ensue.machine.analyses.conditions import conditions_that_never_hold
+from ensue.machine.analyses.counting import with_repetitions
 from ensue.machine.analyses.deadline import (
     CHECK_SECONDS,
     OutOfTimeError,
@@ -61,6 +62,7 @@ from ensue.machine.analyses.deadline import (
 from ensue.machine.analyses.normal_form import normal_form
 from ensue.machine.analyses.properties import Answer, Properties, certain_properties
 from ensue.machine.analyses.relaxing import relaxed
+from ensue.machine.analyses.spans import never_met
 from ensue.machine.analyses.witness import Witness
 
 WARNING_WORK = 60_000
@@ -84,6 +86,7 @@ def analysis_warnings(
     with deadline(seconds):
         looked_at = library.correlations[:WARNING_RULES]
         for left, correlation in zip(range(len(looked_at), 0, -1), looked_at, strict=True):
+            _warn_spans(correlation, diagnostics)
             if _warn_conditions(correlation, library.types, diagnostics):
                 continue
             try:
@@ -108,6 +111,28 @@ def analysis_warnings(
     return diagnostics.in_order()
 
 
+def _warn_spans(correlation: Correlation, diagnostics: Diagnostics) -> None:
+    """Warn of timeouts and timers for which the window leaves no time."""
+    window = correlation.clauses.within
+    told: set[int] = set()
+    for each in never_met(correlation):
+        if window is None or each.span in told:
+            continue
+        told.add(each.span)
+        if isinstance(each.part, Timeout):
+            what = f"`timeout({print_duration(each.part.after)})`"
+        else:
+            what = f"so many firings of `{each.part.name}`"
+        diagnostics.warning(
+            "never-within",
+            f"{what} can never be met `within {print_duration(window)}`: a match with it lasts"
+            f" {print_duration(Duration(each.span))} at least",
+            each.part.span,
+            f"give the window as much, `within {print_duration(Duration(each.span))}`, or leave it"
+            " out",
+        )
+
+
 def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: Diagnostics) -> bool:
     """Warn of conditions that never hold; true if the rule can never put out because of one."""
     silent = False
@@ -126,6 +151,7 @@ def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: D
 
 def _certain(correlation: Correlation, types: TypeSystem) -> Properties:
     """The properties of a rule; of a rule that relates events, only whether it never matches."""
+    correlation = with_repetitions(correlation)
     if not relates_events(correlation):
         return certain_properties(correlation, types, WARNING_WORK)
     unknown = Answer(None, reason="what depends on several events is not followed")
@@ -265,22 +291,23 @@ def _equivalent_rules(
     for correlation in library.correlations[:WARNING_RULES]:
         alike.setdefault(_outside(correlation), []).append(correlation)
     pairs = [pair for group in alike.values() for pair in combinations(group, 2)]
-    for first, second in pairs[:WARNING_PAIRS]:
+    for one, two in pairs[:WARNING_PAIRS]:
+        first, second = with_repetitions(one), with_repetitions(two)
         if relates_events(first) or relates_events(second):
             if normal_form(first) == normal_form(second):
-                yield first, second
+                yield one, two
             continue
         try:
             with deadline(_share()):
                 pair = [Behaviour(first), Behaviour(second)]
                 found = compare_behaviours(pair, library.types, WARNING_WORK, stop_at_one=True)
         except OutOfTimeError:
-            late.setdefault(second.name, second)
+            late.setdefault(two.name, two)
             continue
         except UndecidableError:
             continue
         if found.absent == {0, 1}:
-            yield first, second
+            yield one, two
 
 
 def _outside(correlation: Correlation) -> object:

@@ -27,6 +27,7 @@ from ensue.lang.syntax import (
     PortRef,
     Then,
     Timeout,
+    TimerPort,
     Times,
 )
 from ensue.machine.analyses.conditions.contradiction import Contradiction, Fact, contradiction_in
@@ -79,13 +80,15 @@ def _having(
 
 def _kinds_on(types: TypeSystem, type_name: str) -> Callable[[tuple[str, ...]], str | None]:
     """The kind of a name on the events of a type; None for a name that is not declared."""
-    attributes = types.attributes(type_name)
+    attributes, derived = types.attributes(type_name), types.derived(type_name)
 
     def kind(parts: tuple[str, ...]) -> str | None:
         text = ".".join(parts)
         if text in CONTEXT_KINDS:
             return CONTEXT_KINDS[text]
         declared = attributes.get(text)
+        if declared is None and text in derived:
+            return derived[text].type.kind
         return declared.kind if declared is not None else None
 
     return kind
@@ -104,6 +107,7 @@ def _facts(correlation: FilterCorrelation, having: Expression) -> Iterator[Fact]
                     else "no count is negative"
                 )
                 yield Fact(_compare(call, ">=", Literal(least)), reason)
+                yield from _most_counted(correlation, call, port)
             case Call("DISTINCT", (Name((port, *_)),)):
                 yield Fact(_compare(call, ">=", Literal(0)), "no count is negative")
                 counted = Call("COUNT", (Name((port,)),))
@@ -121,17 +125,44 @@ def _facts(correlation: FilterCorrelation, having: Expression) -> Iterator[Fact]
             yield Fact(_compare(span, ">=", Negate(seconds)), reason)
 
 
+def _most_counted(correlation: FilterCorrelation, call: Call, port: str) -> Iterator[Fact]:
+    """How many firings of a timer the window has, and events of a port that `unless` names."""
+    window = correlation.clauses.within
+    timer = next(
+        (t for t in correlation.ports if t.name == port and isinstance(t, TimerPort)), None
+    )
+    if timer is not None and window is not None:
+        most = window.microseconds // timer.period.microseconds + 1
+        reason = (
+            f"`{port}` fires at most {most:,} times in {print_duration(window)}, which is closed"
+            " at both ends"
+        )
+        yield Fact(_compare(call, "<=", Literal(most)), reason)
+    if port in {each.name for each in correlation.clauses.unless}:
+        # One that completes a match comes before it makes the rule forget the one before.
+        reason = f"each `{port}` makes the rule forget those before it, by `unless`"
+        yield Fact(_compare(call, "<=", Literal(2)), reason)
+
+
 def _compare(left: Expression, operator: str, right: Expression) -> Expression:
     return Comparison(left, ((operator, right),))
 
 
 def _times_between(x: Expression) -> Iterator[Expression]:
-    """Each `b.time - a.time` in a condition."""
+    """Each `b.time - a.time` in a condition, also of the first, last, least or latest times."""
     match x:
-        case Arithmetic(Name((_, "time")), (("-", Name((_, "time"))),)):
+        case Arithmetic(first, (("-", second),)) if _is_time(first) and _is_time(second):
             yield x
     for part in operands_of(x):
         yield from _times_between(part)
+
+
+def _is_time(x: Expression) -> bool:
+    match x:
+        case Name((_, "time")) | Call("FIRST" | "LAST" | "MAX" | "MIN", (Name((_, "time")),)):
+            return True
+        case _:
+            return False
 
 
 def _least(x: Filter, port: str) -> int:
