@@ -121,14 +121,14 @@ class _Spans:
             if isinstance(part, Timeout):
                 now += part.after.microseconds
                 continue
-            name, count = self._timer(part)
-            if name is None:
+            timer, count = self._timer(part)
+            if timer is None:
                 now += self.least(part) if span is None else span
                 continue
-            period = self._periods[name]
-            now = max(now, fired[name] + period) if name in fired else now
+            period = self._periods[timer]
+            now = max(now, fired[timer] + period) if timer in fired else now
             now += (count - 1) * period
-            fired[name] = now
+            fired[timer] = now
         return now
 
     def _timer(self, x: Filter) -> tuple[str | None, int]:
