@@ -1,10 +1,15 @@
-"""What a key of a correlation costs at most: how many events are kept for it, and how many bytes.
+"""What a key of a correlation costs at most: the events that are kept for it, bytes, and time.
 
 In comes a correlation of a library; out goes a `Cost`. It follows from the form in which a rule
 runs: on a machine (`ensue.machine.plan`) a key has its states and the events that ports stand for;
 chains without aggregates (`linked`) have the latest match up to each place; with aggregates and
 without a window (`stretched`) these and some events; any other rule that runs from remembered
 events keeps the events of its window, or all events since its last trigger.
+
+The time of an event is told by how it grows with the events that the key remembers. A machine, a
+chain and a rule that forgets all but one event take the same time whatever is remembered, and
+aggregates in a window their logarithm; a rule that goes through its remembered events takes as long
+as they are many.
 
 Bytes are counted for the step engine, which keeps whole events; the batch engine keeps a part of
 them. Texts of up to some twenty characters are counted in, longer ones come on top. Events that
@@ -15,6 +20,7 @@ others. The tests measure the figures.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ensue.engine.core.relating.branched import chain_facts
 from ensue.events.types import TypeSystem
@@ -45,6 +51,10 @@ ALARM_BYTES = 140
 """An alarm of a `timeout`: a key has one that counts, and as many again that do not any more."""
 
 
+Growth = Literal["constant", "logarithmic", "linear"]
+"""How the time of an event grows with the events that its key remembers."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What a rule keeps under one key.
@@ -63,6 +73,31 @@ class Cost:
     event_bytes: int
     events: int | None = None
     window: Duration | None = None
+    growth: Growth = "constant"
+    waits: bool = False
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether an event costs more than the logarithm of the events that are remembered."""
+        return self.growth == "linear"
+
+    @property
+    def time(self) -> str:
+        """The time of an event, in words."""
+        name = f"`{self.correlation}`"
+        if self.growth == "constant":
+            return f"{name} takes the same time for each event, whatever it remembers"
+        if self.growth == "logarithmic":
+            return f"{name} takes O(log n) for an event, n the events that a key remembers"
+        advice = (
+            "let one rule wait, `x ; timeout(D) unless x`, and another count until it puts out"
+            if self.waits
+            else "a chain, `a ; b ; c`, or a shorter `within` costs less"
+        )
+        return (
+            f"{name} takes O(n) for an event, n the events that a key remembers, so that ten times"
+            f" as many take a hundred times as long: {advice}"
+        )
 
     @property
     def is_bounded(self) -> bool:
@@ -130,7 +165,24 @@ def cost_of(library: CheckedLibrary, correlation: Correlation) -> Cost:
         _event_bytes(library, correlation),
         events,
         window,
+        _growth(correlation, library.types, planned),
+        waits,
     )
+
+
+def _growth(correlation: Correlation, types: TypeSystem, planned: Plan) -> Growth:
+    if planned.form != "memory" or not isinstance(correlation, FilterCorrelation):
+        return "constant"
+    chains = chain_facts(correlation, types)
+    if chains is not None:
+        return "constant" if chains.most_events is not None else "logarithmic"
+    clauses = correlation.clauses
+    ports = {each.name for each in correlation.ports if isinstance(each, EventPort)}
+    forgets = ports <= {each.name for each in clauses.unless}
+    only_waits = clauses.keep in (None, "none") and clauses.having is None and clauses.bind is None
+    if forgets or (only_waits and all(map(_waits_for_clock, correlation.branches))):
+        return "constant"
+    return "linear"
 
 
 def _kept(

@@ -31,7 +31,8 @@ def check(
     deadline: Deadline = "5s",
     ontology: OntologyFiles = None,
     costs: Annotated[
-        bool, typer.Option("--costs", help="Show the costs of a key for every rule.")
+        bool,
+        typer.Option("--costs", help="Show the costs of a key, in bytes and time, for every rule."),
     ] = False,
 ) -> None:
     """Check a library, and report all mistakes at once.
@@ -88,7 +89,10 @@ def _costs(library: Library, *, all_of_them: bool) -> Iterator[str]:
     shown = chosen if all_of_them else chosen[:COSTS_SHOWN]
     for correlation in shown:
         try:
-            yield str(cost_of(library.checked, correlation))
+            cost = cost_of(library.checked, correlation)
+            yield str(cost)
+            if all_of_them or cost.is_dear:
+                yield cost.time
         except LimitError as error:
             yield f"`{correlation.name}` cannot run: {error}"
     if len(shown) < len(chosen):

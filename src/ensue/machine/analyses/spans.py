@@ -139,8 +139,8 @@ class _Spans:
             case Labelled(_, body):
                 return self._timer(body)
             case Times(body, count):
-                name, inner = self._timer(body)
-                return name, inner * count
+                inside, inner = self._timer(body)
+                return inside, inner * count
             case _:
                 return None, 0
 
