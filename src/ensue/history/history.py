@@ -21,7 +21,7 @@ from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
 from ensue.history.asking.asker import Asker
 from ensue.history.asking.bounding import bound
-from ensue.history.asking.newest import Looked, Place, Sought, newest
+from ensue.history.asking.newest import Looked, Place, Sought, SoughtText, newest
 from ensue.history.bodies import kept_instants, kept_publication
 from ensue.history.keeping import Retention, keep
 from ensue.history.publication import Publication, joined, publication_of
@@ -247,7 +247,8 @@ class History:
         """
         begin, stop = _span(since, until)
         expression = None if filter is None else expression_of(filter)
-        return newest(self._store, self._asker, Sought(expression, begin, stop, text, after))
+        sought = None if text is None else SoughtText(text)
+        return newest(self._store, self._asker, Sought(expression, begin, stop, sought, after))
 
     def replay(self, since: Instant | None = None, until: Instant | None = None) -> Iterator[Event]:
         """The events as they came, in the order of their times; the halves of an interval apart.

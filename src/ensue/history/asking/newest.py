@@ -47,7 +47,7 @@ class Sought:
     expression: Expression | None
     begin: int
     stop: int
-    text: str | None = None
+    text: SoughtText | None = None
     after: Place | None = None
 
     def is_in_span(self, row: Stored) -> bool:
@@ -56,10 +56,21 @@ class Sought:
         return self.begin <= place.time < self.stop and is_behind
 
 
-def has_text(body: bytes, text: str) -> bool:
-    """Whether JSON holds a text, whatever its case: as it is seen, or within quotes."""
-    wanted, found = text.casefold(), body.decode(errors="replace").casefold()
-    return wanted in found or json.dumps(wanted, ensure_ascii=False)[1:-1] in found
+class SoughtText:
+    """A text to find in JSON, whatever its case: as it is seen there, or within quotes."""
+
+    def __init__(self, text: str) -> None:
+        folded = text.casefold()
+        escaped = json.dumps(folded, ensure_ascii=False)[1:-1]
+        self._is_plain = folded.isascii()
+        self._wanted = tuple({each.encode() for each in (folded, escaped)})
+
+    def is_in(self, body: bytes) -> bool:
+        # Of plain letters, bytes tell as much as text does, in a tenth of the time.
+        folded = (
+            body.lower() if self._is_plain else body.decode(errors="replace").casefold().encode()
+        )
+        return any(each in folded for each in self._wanted)
 
 
 def newest(store: Store, asker: Asker, sought: Sought) -> Iterator[Looked]:
@@ -101,7 +112,7 @@ def _pages(store: Store, asker: Asker, sought: Sought, window: Window) -> Iterat
 def _looked(asker: Asker, sought: Sought, row: Stored) -> Looked:
     bound()()
     text, expression = sought.text, sought.expression
-    is_wanted = (text is None or has_text(row.body, text)) and (
+    is_wanted = (text is None or text.is_in(row.body)) and (
         expression is None or asker.is_match(expression, row)
     )
     return Looked(_place(row), row.event if is_wanted else None)

@@ -18,7 +18,7 @@ from ensue.events.cloudevents import decode, encode
 from ensue.events.event import Event
 from ensue.events.times import parse_time
 from ensue.history.asking.bounding import bounded_by
-from ensue.history.asking.newest import Place, has_text
+from ensue.history.asking.newest import Place, SoughtText
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.problems import ProblemError
 from ensue.server.station.entries import JournalEntry
@@ -137,6 +137,7 @@ class OutputQuery:
 
     def answer(self, wanted: OutputsOf, span: EventSpan, before: int) -> dict[str, Any]:
         deadline = time.monotonic() + self._station.limits.query_seconds
+        text = None if span.text is None else SoughtText(span.text)
         page = self._limit if span.is_open else max(self._limit, PAGE)
         shown: list[JournalEntry] = []
         last: int | None = before
@@ -144,7 +145,7 @@ class OutputQuery:
             entries = self._page(wanted, last, page)
             last = entries[-1].seq if _goes_on(entries, page) else None
             for entry in entries:
-                if self._is_wanted(entry, span):
+                if self._is_wanted(entry, span, text):
                     shown.append(entry)
                     if len(shown) == self._limit and entry is not entries[-1]:
                         last = entry.seq
@@ -162,12 +163,12 @@ class OutputQuery:
             wanted.library, wanted.correlation, before, limit, wanted.key, LARGEST_ANSWER
         )
 
-    def _is_wanted(self, entry: JournalEntry, span: EventSpan) -> bool:
+    def _is_wanted(self, entry: JournalEntry, span: EventSpan, text: SoughtText | None) -> bool:
         if span.since is not None and self._time(entry) < span.since:
             return False
         if span.until is not None and self._time(entry) >= span.until:
             return False
-        if span.text is not None and not has_text(entry.body, span.text):
+        if text is not None and not text.is_in(entry.body):
             return False
         return not self._principal.is_limited or self._principal.may_read(decode(entry.body))
 

@@ -75,7 +75,7 @@ function list(main, query) {
   }
 
   fill(main, unseen("The history of events"),
-    h("div.bar", filter.field, search, range.element),
+    h("div.bar", filter.field, search, range.element, pages.state),
     filter.problem, filter.hint,
     h("div.split", h("div.scroll", h("table.listed.history", heads(`time, ${zone()}`, "type", "id", "key or source", "data"), body)), detail.element),
     place, pages.element);

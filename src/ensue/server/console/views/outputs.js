@@ -65,7 +65,7 @@ function list(main, query) {
   }
 
   fill(main, unseen("Outputs of rules"),
-    h("div.bar", fields.map(([, field]) => field), range.element, h("button", { onclick: again }, "look again")),
+    h("div.bar", fields.map(([, field]) => field), range.element, h("button", { onclick: again }, "look again"), pages.state),
     h("div.scroll", h("table.listed", heads(`time, ${zone()}`, "output", "rule", "key", "data"), body)),
     place, pages.element);
   pages.first();
