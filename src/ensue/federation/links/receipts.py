@@ -38,9 +38,10 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class RestingEvent:
-    """`is_old`: others may have brought it on before."""
+    """`is_old`: others may have brought it on before. `number` counts what has come to rest."""
 
     since: float
+    number: int
     incoming: Incoming
     ticket: Ticket
     is_old: bool
@@ -61,6 +62,8 @@ class Receipts:
         self._carried: dict[str, Seen] = {}
         """What each neighbour has told that it is done with."""
         self._carriers: frozenset[str] = frozenset()
+        self._rested = self._carried_up_to = 0
+        """The numbers of the last event that has come to rest, and of the last that was carried."""
 
     def __len__(self) -> int:
         """Events that are not acknowledged yet."""
@@ -118,7 +121,8 @@ class Receipts:
             ticket.confirm()
             return
         now = asyncio.get_running_loop().time()
-        self._resting[identity] = RestingEvent(now, incoming, ticket, is_old)
+        self._rested += 1
+        self._resting[identity] = RestingEvent(now, self._rested, incoming, ticket, is_old)
         self._let_go([identity])
 
     def carried(self, gateway: str, identities: Sequence[int]) -> None:
@@ -142,12 +146,17 @@ class Receipts:
             if identity in self._resting and all(
                 each is not None and identity in each for each in told
             ):
-                self._resting.pop(identity).ticket.confirm()
+                carried = self._resting.pop(identity)
+                self._carried_up_to = max(self._carried_up_to, carried.number)
+                carried.ticket.confirm()
 
     def release(self, before: float) -> None:
-        """Let go of events that others must have brought on by now."""
-        while self._resting and next(iter(self._resting.values())).since < before:
-            self._resting.pop(next(iter(self._resting))).ticket.confirm()
+        """Let go of events that others brought on long ago, and did not come to tell: they are done
+        with a later one. However late a neighbour is, what it has before it is kept."""
+        for identity, each in list(self._resting.items()):
+            if each.since >= before or each.number > self._carried_up_to:
+                return
+            self._resting.pop(identity).ticket.confirm()
 
     def wake(self) -> list[RestingEvent]:
         """The events that were kept, for a link that carries events from now on."""

@@ -246,9 +246,9 @@ class JetStreamAdapter(NatsAdapter):
             self._read_by[stream] = made.name
             self._handed_out[stream] = made.delivered.stream_seq
             return
-        known = min(there, key=lambda each: each.ack_floor.stream_seq)
-        using, done = known.name, known.ack_floor.stream_seq
-        if known.num_ack_pending:
+        known = min(there, key=_done_with)
+        using, done = known.name, _done_with(known)
+        if known.num_ack_pending and done:
             (using,) = (each for each in self._durables if each != known.name)
             with contextlib.suppress(stream_errors.NotFoundError):
                 await self._jetstream.delete_consumer(stream, using)
@@ -296,6 +296,15 @@ class JetStreamAdapter(NatsAdapter):
             raise broken(self.service, doing, error) from None
         except FAILURES as error:
             raise broken(self.service, doing, error) from None
+
+
+def _done_with(consumer: Any) -> int:
+    """The message up to which a consumer has nothing more to hand out; 0 if it does not know: a
+    server that was killed may not have written how far acknowledgements had come."""
+    if not consumer.num_ack_pending:
+        return int(consumer.delivered.stream_seq)
+    begin = consumer.config.opt_start_seq or 1
+    return max(int(consumer.ack_floor.stream_seq), begin - 1)
 
 
 def _name(text: str) -> str:
