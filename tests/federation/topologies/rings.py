@@ -137,15 +137,17 @@ class Ring:
         return [f"{each}: {client.how[each]}" for each in self.sent if client.seen[each] > 1]
 
     def overtaken(self, at: str) -> list[str]:
-        """Events that came behind a later one of their key, with the first of those."""
+        """Events that came behind a later one of their key, by the same route."""
         how = self.clients[at].how
-        latest: dict[int, int] = {}
+        latest: dict[tuple[int, str], int] = {}
         found = []
         for number in map(int, how):
-            before = latest.get(number % KEYS, -1)
+            first = how[str(number)][0]
+            place = number % KEYS, first.rpartition(" ")[2]
+            before = latest.get(place, -1)
             if number < before:
-                found.append(f"{number} {how[str(number)]} behind {before} {how[str(before)]}")
-            latest[number % KEYS] = max(number, before)
+                found.append(f"{first} behind {how[str(before)][0]}")
+            latest[place] = max(number, before)
         return found
 
     def judged(self) -> list[str]:

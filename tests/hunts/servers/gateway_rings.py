@@ -1,4 +1,4 @@
-"""A ring of gateways loses, doubles and disorders nothing while the server of JetStream restarts.
+"""A ring of gateways loses and doubles nothing while JetStream restarts; each route is in order.
 
 Three gateways join MQTT, a Redis stream and JetStream, to which 20,000 numbered events are
 published one by one. Every three seconds its server is killed or stopped, for a second and a half.
