@@ -12,6 +12,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -72,18 +73,15 @@ def answer(place: str) -> tuple[int, dict[str, Any]]:
 
 def test_others_carry_events_while_a_service_is_absent(traffic: Traffic, tmp_path: Path) -> None:
     """The start of a process, and reasons that are told every five seconds."""
-    shop, cars = Shop(), f"cars{traffic.number}"
+    shop = Shop()
     port, listen = shop.server.port, free_port()
     served = begun(tmp_path / "g.toml", shop.config(traffic, f'listen = "127.0.0.1:{listen}"'))
     place = f"http://127.0.0.1:{listen}"
     try:
         until(lambda: answer(f"{place}/links")[0] == 200)
-        until(lambda: _are_active(f"{place}/links", cars))
-        traffic.drive([speed(1, 60)])
-        until(lambda: traffic.ids() == ["1"])
+        until(lambda: _have_come(traffic))
         until(lambda: served.said.count("not ready: service `shop`") >= 1)
         status, told = answer(f"{place}/ready")
-        assert traffic.ids() == ["1"]
         assert (status, told["ready"], list(told["waits_for"])) == (503, False, ["shop"])
         assert f"service `shop` at nats://127.0.0.1:{port}: cannot connect" in served.said
         assert "(it is tried again)" in served.said
@@ -94,7 +92,7 @@ def test_others_carry_events_while_a_service_is_absent(traffic: Traffic, tmp_pat
         served.wait_ready()
         until(lambda: answer(f"{place}/ready")[0] == 200)
         traffic.drive([speed(2, 60), speed(3, 10)])
-        until(lambda: len(stored(shop.server.url, f"shop.{traffic.number}")) == 2)
+        until(lambda: "3" in stored(shop.server.url, f"shop.{traffic.number}"))
 
         assert stored(shop.server.url, f"shop.{traffic.number}") == ["2", "3"]
         assert f"ensue: service `shop` at nats://127.0.0.1:{port} is connected" in served.said
@@ -161,9 +159,13 @@ def test_a_service_that_is_required_has_to_be_one(tmp_path: Path) -> None:
     assert "[gateway] require: there is no service `car`: did you mean `cars`?" in served.said
 
 
-def _are_active(place: str, *services: str) -> bool:
-    links: Any = answer(place)[1]
-    return all(each["active"] for each in links if each["service"] in services)
+_trials = count(1000)
+
+
+def _have_come(traffic: Traffic) -> bool:
+    """Drive once more; a broker keeps nothing for a gateway that has not subscribed yet."""
+    traffic.drive([speed(next(_trials), 60)])
+    return bool(traffic.ids())
 
 
 def stored(url: str, subject: str) -> list[str]:
