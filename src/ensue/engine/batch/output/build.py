@@ -92,7 +92,8 @@ class OutputMaker:
         """The outputs of firings, whose arrays may be written over afterwards."""
         occurring = np.flatnonzero(np.bincount(firings.actions, minlength=1)).tolist()
         sizes_of = np.array([len(action) for action in firings.table], np.int64)
-        if all(sizes_of[each] == 1 for each in occurring):
+        one_each = all(sizes_of[each] == 1 for each in occurring)
+        if one_each:
             at, rules = firings.at.copy(), firings.rules
             rules = None if rules is None else rules.copy()
             begins = np.arange(len(at))
@@ -108,7 +109,8 @@ class OutputMaker:
         made: list[ColumnBundle | EventBundle] = []
         bundles = bundles_of(firings.table, occurring)
         for bundle in bundles:
-            if len(bundles) == 1:
+            # A firing may put out nothing: a stepped machine learns which do by their first time.
+            if len(bundles) == 1 and one_each:
                 bound = self._bound(bundle, firings, slice(None))
                 made.append(self._make_bundle(bundle, begins, bound, origins, numbers))
                 continue
