@@ -22,11 +22,12 @@ from ensue.engine.batch.output.schema import (
     ORDER,
     PROVENANCE,
     OutputSchema,
+    declared_value,
     output_schema,
 )
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.events.types import ValueType
+from ensue.events.types import TypeSystem, ValueType
 from ensue.spark.plan import JobPlan
 
 _TIME = pa.timestamp("us", "UTC")
@@ -54,6 +55,7 @@ class OutputColumns:
     """The columns of outputs, and of what else was asked for."""
 
     made: OutputSchema
+    types: TypeSystem
     with_order: bool = False
     with_event: bool = False
 
@@ -102,11 +104,11 @@ class OutputColumns:
             for name in PROVENANCE
         ]
         for name, type_ in self.attributes.items():
-            values = [_held(event.attributes.get(name), type_) for event in events]
+            values = [_held(declared_value(event, name, self.types), type_) for event in events]
             columns.append(pa.array(values, _arrow(type_)))
         for type_name, members in self.structs.items():
             rows = [
-                {n: _held(event.attributes.get(n), t) for n, t in members.items()}
+                {n: _held(declared_value(event, n, self.types), t) for n, t in members.items()}
                 if event.type == type_name
                 else None
                 for event in events
@@ -145,7 +147,8 @@ def output_columns(
     """The columns of the outputs of the selected correlations."""
     rules = [each.correlation for group in plan.groups for each in group.rules]
     chosen = [each for each in rules if each.name in plan.selected]
-    return OutputColumns(output_schema(plan.library.types, chosen), with_order, with_event)
+    types = plan.library.types
+    return OutputColumns(output_schema(types, chosen), types, with_order, with_event)
 
 
 def _held(value: Any, type_: ValueType) -> Any:

@@ -112,12 +112,12 @@ def events_table(events: Sequence[Event], types: TypeSystem, columns: OutputSche
         if name in present:
             fields.append(field_of(name, type_))
             arrays.append(
-                pa.array([_held(each, name, types) for each in events], arrow_type(type_))
+                pa.array([declared_value(each, name, types) for each in events], arrow_type(type_))
             )
     for type_name, members in columns.structs.items():
         if any(event.type == type_name for event in events):
             rows = [
-                {name: _held(event, name, types) for name in members}
+                {name: declared_value(event, name, types) for name in members}
                 if event.type == type_name
                 else None
                 for event in events
@@ -134,7 +134,8 @@ def events_table(events: Sequence[Event], types: TypeSystem, columns: OutputSche
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def _held(event: Event, name: str, types: TypeSystem) -> Any:
+def declared_value(event: Event, name: str, types: TypeSystem) -> Any:
+    """The value of an attribute of the type of an event; null where the type declares none."""
     return value_at(event.data, name)[1] if name in types.attributes(event.type) else None
 
 
