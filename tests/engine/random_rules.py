@@ -14,7 +14,7 @@ from typing import Any
 
 import ensue
 from ensue.events.event import Event
-from tests.oracle.agreement import as_text
+from tests.agreement.observed import as_text
 
 TYPES = """
 eventtype T { attribute string k, w; attribute long n; attribute double x; };

@@ -9,43 +9,8 @@ import pytest
 import ensue
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
-from tests.oracle.agreement import Observed, events_in_order, observe_oracle, started
-from tests.oracle.generator import Scenario, scenario
 
-from .beside_reference import CANNOT_MOVE
 from .rules import LIBRARY, SECOND, login
-
-
-def moved_about(drawn: Scenario, seed: int) -> tuple[Observed, int]:
-    """The run goes on with the other engine at random places; says too how often it did."""
-    draw = Random(seed)
-    library = ensue.parse(drawn.library)
-    run = started(drawn, library)
-    engine, moves = "step", 0
-    made: list[Event] = []
-    for event in events_in_order(drawn, library):
-        if draw.random() < 0.4:
-            other = "batch" if engine == "step" else "step"
-            try:
-                run = library.resume(run.snapshot(), engine=other)
-                engine, moves = other, moves + 1
-            except SnapshotError as error:
-                if CANNOT_MOVE not in str(error):
-                    raise
-        made += run.push(event)
-    return Observed.of([*made, *run.finish(drawn.until)], run.late), moves
-
-
-def test_random_rules_put_out_the_same_while_they_move_between_engines() -> None:
-    moves = 0
-    for seed in range(40_000, 40_040):
-        drawn = scenario(seed)
-        expected = observe_oracle(drawn, ensue.parse(drawn.library))
-        found, times = moved_about(drawn, seed)
-
-        assert found == expected, drawn
-        moves += times
-    assert moves > 40
 
 
 @pytest.mark.parametrize("engine", ["step", "batch", "reference"])

@@ -4,14 +4,11 @@ In comes a number; out goes a `Scenario`: the text of a valid library, a list of
 how to run them. All parts of the language are drawn from, weighted so that most rules fire: few
 ports, small trees, short times with many ties. What a checker must refuse is never written here;
 the gallery of wrong libraries is for that.
-
-    python -m tests.oracle.generator SEED
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -497,7 +494,3 @@ class Drawing:
         if kind == "long" and self.chance(0.03):
             return self.random.choice([2**31 - 1, -(2**31)])
         return self.random.choice([0, 1, 1, 2, 2, 3])
-
-
-if __name__ == "__main__":
-    print(scenario(int(sys.argv[1])))

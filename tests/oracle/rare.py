@@ -4,16 +4,13 @@ In comes a number; out goes a `Scenario`, as there. Each seed leans to some of t
 trees, many labels that change, long chains, windows with timers, ports that exclude each other or
 overlap in many ways, keys that differ from port to port, guards of several events, nulls and equal
 times everywhere, time that goes backwards.
-
-    python -m tests.oracle.rare SEED
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
-from .generator import DURATIONS, KINDS, SECOND, Drawing, PortDraft, RuleDraft, Scenario, TypeDraft
+from .generator import DURATIONS, KINDS, SECOND, Drawing, PortDraft, RuleDraft, TypeDraft
 
 CORNERS = (
     "deep",
@@ -31,11 +28,6 @@ CORNERS = (
 )
 MOST_PORTS = 8
 SHORT = {"1 ms": 0.001, "250 ms": 0.25, "750 ms": 0.75, **DURATIONS, "1 min": 60.0}
-
-
-def rare_scenario(seed: int) -> Scenario:
-    """The scenario of a seed."""
-    return RareDrawing(seed).scenario()
 
 
 class RareDrawing(Drawing):
@@ -161,7 +153,3 @@ class RareDrawing(Drawing):
                 one, other = self.random.choice(events), self.random.choice(events)
                 one["time"], other["time"] = other["time"], one["time"]
         return events
-
-
-if __name__ == "__main__":
-    print(rare_scenario(int(sys.argv[1])))

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.servers.programs import skip_as_missing
-
 if TYPE_CHECKING:
     from .elsewhere import Elsewhere
 
 pyspark = pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
-
 from pyspark.sql import SparkSession  # noqa: E402
+
+from .session import shared_session  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    if not HAS_JAVA:
-        skip_as_missing("Spark needs Java 17")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("ensue-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.memory", "1g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.default.parallelism", "2")
-        .config("spark.sql.session.timeZone", "America/New_York")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("ERROR")
+    session = shared_session()
     yield session
     session.stop()
 

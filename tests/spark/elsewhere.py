@@ -20,7 +20,7 @@ from typing import Any
 from tests.servers.programs import skip_as_missing
 
 from .class_archive import quick_start
-from .conftest import HAS_JAVA
+from .session import HAS_JAVA
 from .streaming.command.processes import ANY_PORT
 from .streaming.cutting import write_pieces
 from .streaming.sensors import LIBRARY, arriving, heartbeat, readings, table

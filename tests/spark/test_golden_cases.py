@@ -1,26 +1,19 @@
-"""Golden cases give on Spark what they give everywhere; all of them by `tests.spark.campaign`."""
+"""Golden cases give on Spark what they give everywhere."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
 from pyspark.sql import SparkSession
 
-from ensue.casefile import find_case_files, read_cases
+from tests.agreement.golden import golden_together
+from tests.agreement.spark.jobs import differences
 
-from .golden import differing
-
-ROOT = Path(__file__).parents[2]
-CASES = [
-    case
-    for file in find_case_files(ROOT / "cases")
-    for case in read_cases(file)
-    if not case.expected.errors and case.expected.outputs
-]
-SHARE = CASES[:: max(1, len(CASES) // 30)][:30]
+EVERY = 5
+"""Each worker reads the whole library: of all cases together it would take minutes."""
 
 
-@pytest.mark.parametrize("first", range(0, len(SHARE), 15))
-def test_golden_cases_pass_on_spark(spark: SparkSession, first: int) -> None:
-    assert "\n".join(differing(spark, SHARE[first : first + 15])) == ""
+def test_golden_cases_give_on_spark_what_they_give_everywhere(spark: SparkSession) -> None:
+    """Some two hundred cases in one job, nearly all of them in one library: half a minute."""
+    trials = golden_together(EVERY)
+
+    assert len(trials) < 10
+    assert "\n".join(differences(spark, trials, "events")) == ""

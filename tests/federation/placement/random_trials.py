@@ -7,21 +7,19 @@ too.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 import ensue
 from ensue.errors import LibraryError
-from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.federation.placement import Site, Sites
 from ensue.subscriptions import Filter
+from tests.agreement.trials import PlainTrial, RelatedTrial
 from tests.oracle import generator
-from tests.oracle.values import agreement as values_agreement
 from tests.oracle.values import generator as values_generator
 
 TYPES = """
@@ -67,20 +65,26 @@ def trial(seed: int) -> Trial:
     random = Random(seed)
     kind = random.choice(["split", "split", "split", "own", "own", "oracle", "values"])
     if kind == "oracle":
-        drawn = generator.scenario(seed)
-        library = ensue.parse(drawn.library)
-        given = [conform(decode(json.dumps(e)), library.checked.types) for e in drawn.events]
+        plain = PlainTrial(generator.scenario(seed))
+        library, given = plain.library, list(plain.events)
     elif kind == "values":
-        related = values_generator.scenario(seed)
-        library = ensue.parse(str(related.model))
-        given = list(values_agreement.events_of(related, library))
+        related = RelatedTrial(values_generator.scenario(seed))
+        library, given = related.library, list(related.events)
     else:
         library = _splitting(random) if kind == "split" else _library(random)
         given = [conform(each, library.checked.types) for each in _events(random)]
-    sites = _sites(random, library, given) if kind != "split" else SPLIT
-    placed = [(site, event) for event in given if (site := sites.of_event(event)) is not None]
-    placed.sort(key=lambda each: (each[1].time, sites[each[0].name].rank))
-    return Trial(seed, library, sites, tuple((site.name, event) for site, event in placed))
+    return _at(_sites(random, library, given) if kind != "split" else SPLIT, seed, library, given)
+
+
+def placed(seed: int, library: ensue.Library, events: list[Event]) -> Trial:
+    """A library and events of any origin, over random sites."""
+    return _at(_sites(Random(seed), library, events), seed, library, events)
+
+
+def _at(sites: Sites, seed: int, library: ensue.Library, events: list[Event]) -> Trial:
+    found = [(site, event) for event in events if (site := sites.of_event(event)) is not None]
+    found.sort(key=lambda each: (each[1].time, sites[each[0].name].rank))
+    return Trial(seed, library, sites, tuple((site.name, event) for site, event in found))
 
 
 SPLIT = Sites(

@@ -20,15 +20,10 @@ from .model import (
     Pair,
     Place,
     Port,
-    Scenario,
     Timer,
     Times,
     Value,
 )
-
-
-def chain_scenario(seed: int) -> Scenario:
-    return ChainDrawing(seed).scenario()
 
 
 class ChainDrawing(Drawing):

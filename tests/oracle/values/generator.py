@@ -3,13 +3,10 @@
 In comes a number; out goes a `Scenario`. All clauses of section 10 are drawn in combination, with
 ports that share event types, small trees, short times with many ties, and data with nulls, so that
 most rules fire and many events compete for one match. Nothing that `check` refuses is drawn.
-
-    python -m tests.oracle.values.generator SEED
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Literal
@@ -366,7 +363,3 @@ class Drawing:
         if kind == "double":
             return self.random.choice([0.5, 1.0, 1.5, 2.5, -1.5])
         return self.random.choice(["x", "y", "z"]) if kind == "string" else self.chance(0.5)
-
-
-if __name__ == "__main__":
-    print(scenario(int(sys.argv[1])))

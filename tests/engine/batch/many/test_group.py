@@ -1,6 +1,6 @@
 """Groups of the batch engine: who is in one, who leaves it, and what happens at its limits.
 
-That rules in groups put out what they put out alone is tested by `tests.engine.test_groups`.
+That rules in groups put out what they put out alone is tested by the hunt `engines`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.many.group import BatchGroup, GroupMember
 from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.shapes import shape_of
-from ensue.engine.sizes import small_sizes
 from ensue.events.arrow import table_of
 from ensue.events.event import Event
 from ensue.machine.plan import plan
-from tests.engine.beside_reference import Way, follow
+from tests.agreement.observed import as_text
 from tests.engine.random_rules import (
-    GROUPED_KINDS,
     TYPES,
     events,
     expected_of,
@@ -28,7 +26,6 @@ from tests.engine.random_rules import (
     reading,
     rule,
 )
-from tests.oracle.agreement import as_text
 
 
 def library_of(seed: int, kind: str, rules: int = 9) -> ensue.Library:
@@ -42,23 +39,6 @@ def groups_of(engine: BatchEngine) -> list[BatchGroup]:
 
 def members_of(engine: BatchEngine) -> int:
     return sum(len(group.members) for group in groups_of(engine))
-
-
-def agrees(seed: int, kind: str) -> None:
-    """In odd batches with snapshots between them."""
-    way = Way(in_batches=True, saved=0.3)
-    follow(library_of(seed, kind), kind, events(seed), seed, "batch", way)
-
-
-@pytest.mark.parametrize("kind", GROUPED_KINDS)
-@pytest.mark.parametrize("seed", range(5, 9))
-def test_rules_agree_with_the_reference_while_everything_outgrows_its_room(
-    kind: str, seed: int
-) -> None:
-    """In odd batches with snapshots between them, of which each has rooms of other sizes."""
-    way = Way(in_batches=True, saved=0.3)
-    with small_sizes(seed):
-        follow(library_of(seed, kind), kind, events(seed), seed, "batch", way)
 
 
 @pytest.mark.parametrize("kind", ["windows", "timers", "mixed"])

@@ -10,8 +10,8 @@ import pytest
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.events.event import Event
-from tests.engine.batch.test_agreement import moved
-from tests.engine.beside_reference import cut
+from tests.agreement.ways import in_pieces
+from tests.engine.batch.moving import moved
 
 TYPES = """
 eventtype A { attribute short k; attribute long v; };
@@ -118,7 +118,7 @@ def test_timers_agree_with_the_reference(name: str) -> None:
         draw = Random(seed)
         engine = BatchEngine(library.checked)
         made: list[Event] = []
-        for piece in cut(events, draw):
+        for piece in in_pieces(events, draw):
             made += engine.read_all(piece)
             if draw.random() < 0.3:
                 engine = moved(engine, library)
@@ -135,7 +135,7 @@ def test_a_table_may_be_emptied_on_the_way() -> None:
     engine = BatchEngine(library.checked)
     engine.correlations["X"].table_states = 2  # type: ignore[union-attr]
     events = stream(1)
-    made = [output for piece in cut(events, Random(1)) for output in engine.read_all(piece)]
+    made = [output for piece in in_pieces(events, Random(1)) for output in engine.read_all(piece)]
 
     assert made == by_reference(library, events, events[-1].time)
 

@@ -13,8 +13,8 @@ from ensue.engine.batch.many.group import GroupMember
 from ensue.engine.batch.many.visits import _alarms_in_order
 from ensue.engine.batch.output import firings
 from ensue.engine.core.cells import FiringRoom
+from tests.agreement.observed import as_text
 from tests.engine.random_rules import TYPES, expected_of, reading
-from tests.oracle.agreement import as_text
 
 
 @pytest.mark.parametrize("longest", [0, 3, 1000, 10**12])

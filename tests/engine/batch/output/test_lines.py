@@ -2,50 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import ensue
-from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.input.column import Column, column_of
-from ensue.engine.batch.input.intake import EventBatch
 from ensue.engine.batch.output.columns import ColumnBundle, SourceOutputs
-from ensue.engine.batch.output.lines import batch_lines, lines_of
+from ensue.engine.batch.output.lines import lines_of
 from ensue.events.cloudevents import encode
 from ensue.events.times import EARLIEST, LATEST
 from ensue.events.types import ValueType
 from ensue.lang.expressions.evaluation import MISSING
-from tests.oracle.agreement import read_events
-from tests.oracle.generator import scenario
-
-
-@pytest.mark.parametrize("first", range(0, 200, 50))
-def test_lines_are_the_encoded_events(first: int) -> None:
-    for seed in range(first, first + 50):
-        drawn = scenario(seed)
-        library = ensue.parse(drawn.library)
-        events = sorted(read_events(drawn, library), key=lambda event: event.time)
-        by_event, by_line = BatchEngine(library.checked), BatchEngine(library.checked)
-        middle = len(events) // 2
-        for part in (events[:middle], events[middle:]):
-            wanted = b"".join(encode(each) + b"\n" for each in by_event.read_all(part))
-            outputs = list(by_line.read_batch(EventBatch(part, library.checked.types)))
-            lines = [line for each in outputs for line in batch_lines(each).to_pylist()]
-            assert "".join(lines).encode() == wanted, seed
-            for name in library.correlations.names:
-                only = [
-                    line
-                    for line in wanted.splitlines(keepends=True)
-                    if json.loads(line)["correlation"] == name
-                ]
-                found = [line for each in outputs for line in batch_lines(each, name).to_pylist()]
-                assert found == [line.decode() for line in only]
-
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = {

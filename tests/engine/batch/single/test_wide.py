@@ -10,7 +10,7 @@ import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.event import Event
-from tests.engine.batch.test_agreement import moved
+from tests.engine.batch.moving import moved
 
 PORTS = 70
 TYPES = (

@@ -7,35 +7,10 @@ import pytest
 import ensue
 from ensue.bench.workload import combined
 from ensue.engine.core.instances import windows
-from ensue.engine.sizes import small_sizes
 from ensue.events.event import Event
 from ensue.machine.plan import plan
-from tests.engine.variations import plainly, with_snapshots
-from tests.oracle.generator import Scenario, scenario
 
 SECOND = 1_000_000
-
-
-def windowed(count: int) -> list[Scenario]:
-    found: list[Scenario] = []
-    seed = 20_000
-    while len(found) < count:
-        drawn = scenario(seed)
-        if " within " in drawn.library:
-            found.append(drawn)
-        seed += 1
-    return found
-
-
-@pytest.mark.parametrize("sizes", [None, *range(6)])
-def test_a_window_means_the_same_however_it_is_run(sizes: int | None) -> None:
-    """Written out for each mask, once for all masks, or stepped: some sizes choose another way."""
-    drawn = windowed(15)
-    expected = [plainly(each) for each in drawn]
-    with small_sizes(sizes):
-        for each, made in zip(drawn, expected, strict=True):
-            assert plainly(each) == made, each
-            assert with_snapshots(each, each.seed) == made, each
 
 
 def repeated(count: int, clauses: str) -> ensue.Library:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 import ensue
 from ensue.events.event import Event
-from tests.oracle.values.agreement import difference
-from tests.oracle.values.chains import chain_scenario
 
 TYPES = """
 eventtype In { attribute string k; attribute long v; };
 eventtype A : In {}; eventtype B : In {}; eventtype C : In {};
 """
-SEEDS = 120
 
 
 def run_of(said: str, cases: str = "case true: push c;") -> ensue.Run:
@@ -32,19 +27,6 @@ def pushed(run: ensue.Run, types: str) -> list[dict[str, str]]:
 
 def _causes(output: Event) -> dict[str, str]:
     return {"causes": output.extensions["causes"]}
-
-
-@pytest.mark.parametrize("resume", [False, True])
-def test_random_chains_put_out_what_the_oracle_does(resume: bool) -> None:
-    found = [difference(chain_scenario(seed), "step", resume) for seed in range(SEEDS)]
-
-    assert [str(each) for each in found if each is not None] == []
-
-
-def test_random_chains_put_out_what_the_oracle_does_in_batches() -> None:
-    found = [difference(chain_scenario(seed), "batch") for seed in range(SEEDS, SEEDS + 30)]
-
-    assert [str(each) for each in found if each is not None] == []
 
 
 def test_alternatives_hold_their_latest_matches_and_nothing_else() -> None:

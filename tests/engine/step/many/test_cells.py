@@ -1,19 +1,21 @@
 """Cells of the step engine: which rules have them, what is shared, and what is let go.
 
-That rules in cells put out what they put out by themselves is tested by `tests.engine.test_groups`.
+That rules in cells put out what they put out by themselves is tested by the hunt `engines`.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 import ensue
 from ensue.events.event import Event
+from tests.agreement.comparing import compare
+from tests.agreement.trials import ReferenceTrial
 from tests.engine import random_rules
-from tests.engine.beside_reference import Way, follow
 from tests.engine.random_rules import PORTS, events
 
 pytestmark = pytest.mark.usefixtures("everything_small")
@@ -154,10 +156,9 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_form_runs_in_cells_and_agrees_with_the_reference(form: str) -> None:
-    library = ensue.parse(random_rules.TYPES + FORMS[form])
-    made = 0
+def test_a_form_in_cells_agrees_with_the_reference(form: str) -> None:
+    tried: Counter[str] = Counter()
     for seed in range(6):
-        _, happened = follow(library, "", events(seed, 120), seed, "step", Way(saved=0.05))
-        made += happened["outputs"]
-    assert made > 20
+        drawn = ReferenceTrial(seed, random_rules.TYPES + FORMS[form], events(seed, 120), None)
+        tried.update(compare(drawn, ["step", "step, saved"]))
+    assert tried["outputs"] > 40

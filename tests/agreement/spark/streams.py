@@ -1,8 +1,8 @@
-"""Whether a stream, however it is cut, agrees with the oracles on a trial.
+"""Whether a stream, however it is cut, agrees with the judges on a trial.
 
 In comes a trial and a seed; out goes what differs, or nothing. The events arrive in an order of
 their own, in some trials so late that they are left out, in micro-batches; they end with a
-heartbeat, up to which (less the lateness) the oracle lets its clock run. A simulated stream calls
+heartbeat, up to which (less the lateness) the judge lets its clock run. A simulated stream calls
 the workers as Spark does. A stream of Spark reads a file in each micro-batch, and is stopped on the
 way and started again from its checkpoint.
 """
@@ -23,10 +23,11 @@ from ensue.events.event import Event
 from ensue.spark import correlate
 from ensue.spark.streaming.bucket import KIND, LATE_KIND, LEFT_OUT, OUTPUT_KIND, PROBLEMS
 from ensue.spark.streaming.job import StreamJob, StreamOptions
-from tests.spark.trials import Trial, as_text, frame_of, table_of_events
+from tests.agreement.trials import Trial
+from tests.spark.streaming.cutting import HEARTBEAT, collected, cut, stream_of, write_pieces
+from tests.spark.streaming.simulation import SimulatedStream
 
-from .cutting import HEARTBEAT, collected, cut, stream_of, write_pieces
-from .simulation import SimulatedStream
+from .rows import as_rows, as_text, frame_of, table_of_events
 
 LATENESSES = (0, 1_000_000, 5_000_000)
 DELAYS = (0, 1_000_000, 3_000_000)
@@ -141,10 +142,10 @@ def _difference(
     ]
     lines: list[str] = []
     for each in trial.judged(read, chosen.end):
-        wanted = sorted(as_text(row) for row in trial.as_rows(each.outputs))
+        wanted = sorted(as_text(row) for row in as_rows(each.outputs, trial.library))
         got = sorted(as_text(row) for row in outputs if row["correlation"] in each.rules)
         if wanted != got:
-            lines += [each.text, "oracle:", *wanted, "stream:", *got]
+            lines += [each.text, "expected:", *wanted, "stream:", *got]
     told_late = Counter(row["id"] for row in kinds.pop(LATE_KIND, []))
     # A late event that no rule wants is not told.
     if not told_late <= Counter(trial.events[each].id for each in late) or kinds:
