@@ -9,9 +9,8 @@ it stands by itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -86,11 +85,11 @@ def golden_trials() -> Iterator[GoldenTrial]:
     return (GoldenTrial.of(case, number) for number, case in enumerate(cases))
 
 
-def golden_together(every: int) -> list[Trial]:
-    """Every so manyth golden case: nearly all in one library, the rest by themselves."""
+def cases_together(cases: Iterable[GoldenTrial]) -> list[Trial]:
+    """Golden cases as few trials: nearly all in one library, the rest by themselves."""
     beside: list[Trial] = []
     alone: list[Trial] = []
-    for each in islice(golden_trials(), 0, None, every):
+    for each in cases:
         renamed = each.renamed(f"x{each.seed}") if each.spans_little else None
         (alone if renamed is None else beside).append(renamed or each)
     return [MergedTrial(beside), *alone]

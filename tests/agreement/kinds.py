@@ -144,7 +144,7 @@ def _renamed(drawn: values_model.Scenario, suffix: str) -> values_model.Scenario
             output=rule.output + suffix,
             name=rule.name + suffix,
             ports=tuple(
-                replace(port, type=port.type + suffix)
+                replace(port, type=port.type + suffix, sources=_sources(port, suffix))
                 if isinstance(port, values_model.Port)
                 else port
                 for port in rule.ports
@@ -162,6 +162,11 @@ def _renamed(drawn: values_model.Scenario, suffix: str) -> values_model.Scenario
     return replace(drawn, model=values_model.Model(types, rules), events=events)
 
 
+def _sources(port: values_model.Port, suffix: str) -> tuple[str, ...]:
+    kept = ('"', "outside")
+    return tuple(each if each.startswith(kept) else each + suffix for each in port.sources)
+
+
 class TogetherDrawing(values_generator.Drawing):
     """Many rules over one stream; each leans its own way."""
 
@@ -170,6 +175,7 @@ class TogetherDrawing(values_generator.Drawing):
         drawings = [values_generator.Drawing(self.random.randrange(10**9)) for _ in range(count)]
         rules = [each.rule(f"Rule{number}", 2) for number, each in enumerate(drawings, 1)]
         self.types = (*self.types, "Out", "Out", "Out2")
+        self.fed = [each.name for each in rules]
         rules.append(self.rule("Last", 2))
         # More events than one rule is given, since most of them are for some of the rules only.
         events: list[values_model.Moment] = []

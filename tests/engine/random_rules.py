@@ -31,7 +31,7 @@ eventtype Keyed { attribute string k; attribute short n; attribute long other; }
 PORTS = ("T a where n > 2", "U b", "V c where n = 1 OR n = 5", "T d where n < 2", "T e")
 GROUPED_KINDS = ("plain", "windows", "labels", "first", "expressions", "timers", "mixed")
 KINDS = (*GROUPED_KINDS, "related")
-READER = "Noted correlation Reader (Found f) f { case true: push new Noted { }; }"
+READER = "Noted correlation Reader (Found f from R0, R1) f { case true: push new Noted { }; }"
 """A rule that is fed by others."""
 
 

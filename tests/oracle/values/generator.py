@@ -112,6 +112,7 @@ class Drawing:
         )
         self.labels = 0
         self.clocks: list[str] = []
+        self.fed: Sequence[str] = ()
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -122,6 +123,7 @@ class Drawing:
         if count == 2:
             # The second reads, among others, what the first puts out; never the other way round.
             if self.chance(0.7):
+                self.fed = ("Rule1",)
                 self.types = (*self.types, "Out", "Out", "Out2")
             rules.append(self.rule("Rule2", count))
         events = self.stream(rules)
@@ -164,10 +166,17 @@ class Drawing:
                 ports.append(Timer(kind, self.random.choice([2, 3, 4, 6]) * HALF, name))
                 continue
             type_ = self.random.choice(self.types)
-            source = self.random.choice(SOURCES) if self.chance(0.08) else None
+            sources = self.sources(type_)
             where = self.where(type_) if self.chance(self.wheres) else None
-            ports.append(Port(type_, name, source, where))
+            ports.append(Port(type_, name, sources, where))
         return ports
+
+    def sources(self, type_: str) -> tuple[str, ...]:
+        """What a port reads: mostly everything from outside, or what rules before it put out."""
+        if type_.startswith("Out") and self.fed and self.chance(0.8):
+            rules = self.random.sample(self.fed, self.random.randint(1, min(3, len(self.fed))))
+            return (*rules, "outside") if self.chance(0.2) else tuple(rules)
+        return (f'"{self.random.choice(SOURCES)}"',) if self.chance(0.08) else ()
 
     def where(self, type_: str) -> Value:
         name = self.random.choice(DATA[type_].split())

@@ -207,13 +207,14 @@ class EventType:
 class Port:
     type: str
     name: str
-    source: str | None = None
+    sources: tuple[str, ...] = ()
     where: Value | None = None
 
     def __str__(self) -> str:
-        source = "" if self.source is None else f' from "{self.source}"'
+        """`sources` are as they are written: names of rules, texts in quotes, `outside`."""
+        sources = f" from {', '.join(self.sources)}" if self.sources else ""
         where = "" if self.where is None else f" where {self.where}"
-        return f"{self.type} {self.name}{source}{where}"
+        return f"{self.type} {self.name}{sources}{where}"
 
 
 @dataclass(frozen=True)

@@ -66,16 +66,15 @@ def judge(scenario: Scenario) -> list[Output]:
 def spread(
     rules: Sequence[Memories], waiting: Sequence[tuple[Moment, Memories | None]]
 ) -> list[Output]:
-    """Let every rule but its author read each event, then what they put out, first in first out."""
+    """Let every rule read each event, then what they put out, first in first out."""
     outputs: list[Output] = []
     queue = list(waiting)
     while queue:
         event, author = queue.pop(0)
         for rule in rules:
-            if rule is not author:
-                made = rule.read(event)
-                outputs += made
-                queue += [(as_moment(each), rule) for each in made]
+            made = rule.read(event, author)
+            outputs += made
+            queue += [(as_moment(each), rule) for each in made]
     return outputs
 
 
@@ -117,10 +116,10 @@ class Memories:
         self.by_key: dict[Key, Memory] = {}
         self.read_so_far = 0
 
-    def read(self, event: Moment) -> list[Output]:
+    def read(self, event: Moment, author: Memories | None) -> list[Output]:
         ports: dict[Key, set[str]] = {}
         for port in self.rule.ports:
-            if isinstance(port, Port) and self.accepts(port, event):
+            if isinstance(port, Port) and self.accepts(port, event, author):
                 key = self.key_of(port.name, event)
                 if None not in key:
                     ports.setdefault(key, set()).add(port.name)
@@ -133,10 +132,11 @@ class Memories:
             outputs += self.by_key[key].read(event.time, frozenset(names), event)
         return outputs
 
-    def accepts(self, port: Port, event: Moment) -> bool:
+    def accepts(self, port: Port, event: Moment, author: Memories | None) -> bool:
+        meant = {author.rule.name} if author else {"outside", f'"{event.source}"'}
         return (
             self.model.is_under(event.type, port.type)
-            and (port.source is None or port.source == event.source)
+            and not meant.isdisjoint(port.sources or ("outside",))
             and (port.where is None or holds(port.where, lambda read: event.data.get(read.name)))
         )
 

@@ -65,8 +65,8 @@ def smaller_rules(rule: Rule) -> Iterator[Rule]:
     for at, port in enumerate(rule.ports):
         if len(rule.ports) > 1:
             yield replace(rule, ports=rule.ports[:at] + rule.ports[at + 1 :])
-        if isinstance(port, Port) and (port.where or port.source):
-            plain = replace(port, where=None, source=None)
+        if isinstance(port, Port) and (port.where or port.sources):
+            plain = replace(port, where=None, sources=())
             yield replace(rule, ports=(*rule.ports[:at], plain, *rule.ports[at + 1 :]))
 
 

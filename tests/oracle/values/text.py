@@ -134,8 +134,13 @@ class Reader:
             kind = self.take()
             return Timer("every" if kind == "every" else "deadline", self.duration(), self.take())
         type_, name = self.take(), self.take()
-        source = self.take()[1:-1] if self.skip("from") else None
-        return Port(type_, name, source, self.value() if self.skip("where") else None)
+        sources = [self.take()] if self.skip("from") else []
+        # A comma is followed by another source, or by the type and the name of the next port.
+        while sources and self.next == "," and self.tokens[self.at + 2] in (",", ")", "where"):
+            self.take()
+            sources.append(self.take())
+        written = tuple(each.replace("'", '"') for each in sources)
+        return Port(type_, name, written, self.value() if self.skip("where") else None)
 
     def duration(self) -> int:
         number = float(self.take())
