@@ -11,9 +11,8 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from copy import copy
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from ensue.cli import hints
@@ -21,6 +20,7 @@ from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.side_outputs import LateEvents, RefusedRecords
+from ensue.cli.start.process import loading
 from ensue.cli.terminal import counted, say
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
@@ -81,13 +81,15 @@ class EventRun:
         if in_order:
             return self._stream(records)
         read: list[tuple[Event, LastRecord]] = []
-        for record in records:
-            if isinstance(record, Event):
-                read.append((record, copy(self._last)))
-            elif record is not None:
-                self._refused.take(record)
-                if self._strict:
-                    return False
+        # All that is read stays: there is no garbage to look for.
+        with loading():
+            for record in records:
+                if isinstance(record, Event):
+                    read.append((record, self._last.kept()))
+                elif record is not None:
+                    self._refused.take(record)
+                    if self._strict:
+                        return False
         # The sort is stable: events of one time stay in the order given.
         read.sort(key=lambda each: each[0].time)
         first, last = largest_span([event.time for event, _ in read], self.run.max_jump)
@@ -117,14 +119,17 @@ class EventRun:
         return True
 
     def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
+        late = 0
         for record in records:
             if record is None:
                 self._wait()
             if isinstance(record, Event):
                 if not self._push(record):
                     return False
-                self.late.take(self.run.late)
-            if isinstance(record, Rejected):
+                if self.run.counts.late != late:
+                    late = self.run.counts.late
+                    self.late.take(self.run.late)
+            elif isinstance(record, Rejected):
                 self._refused.take(record)
                 if self._strict:
                     return False
@@ -135,7 +140,9 @@ class EventRun:
         try:
             if self._by_wall_clock:
                 jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
-            self._write_all(self.run.push_iter(event))
+            outputs = self.run.push_iter(event)
+            if (first := next(outputs, None)) is not None:
+                self._write_all(chain([first], outputs))
         except EventError as error:
             self._refused.take(self._last.refused(error.problems))
             return not self._strict

@@ -122,6 +122,8 @@ class Run:
                 push = self._open_paths.get(event.type)
                 if push is not None:
                     return push(event)
+                if self._passes_by(event):
+                    return []
             return self._push(as_event(event))
         except Exception as error:
             if self._is_resumed and not isinstance(error, EnsueError):
@@ -149,6 +151,20 @@ class Run:
             self._admission.admit(as_event(event))
             return self._hand_out(self._read_ready())
 
+    def _passes_by(self, event: Event) -> bool:
+        """Let an event of a type that no rule can read move the clock; False if more happens."""
+        ordering, time = self._ordering, event.time
+        if (
+            not self._open_paths
+            or event.type in self._library.types.types
+            or not ordering.latest <= time <= ordering.reach
+            or self._is_due(time)
+        ):
+            return False
+        ordering.latest = time
+        self.counts.events += 1
+        return True
+
     def _push(self, event: Event) -> list[Event]:
         """The slow path, for an event of any kind."""
         if not self._handout.is_empty:
@@ -161,12 +177,12 @@ class Run:
 
     def _is_due(self, time: int) -> bool:
         """Whether a timer may fire up to a time; true where it is not known."""
-        return not isinstance(self._engine, KnowsTimers) or self._engine.may_be_due(time)
+        return self._timers is None or self._timers.may_be_due(time)
 
     @property
     def reads_many(self) -> bool:
         """Whether the engine is better off with many events at once."""
-        return isinstance(self._engine, ReadsMany)
+        return self._reads_many
 
     @property
     def late(self) -> list[Event]:
@@ -360,6 +376,9 @@ class Run:
 
     def _find_fast_paths(self) -> None:
         """Ask the engine for fast paths, where events need not be put in order."""
+        # To ask an object for its protocol takes longer than to read an event.
+        self._timers = self._engine if isinstance(self._engine, KnowsTimers) else None
+        self._reads_many = isinstance(self._engine, ReadsMany)
         has_fast_paths = self._publications is None and self._ordering.lateness == 0
         self._fast_paths = {}
         if has_fast_paths and isinstance(self._engine, StepStream):

@@ -25,6 +25,12 @@ class LastRecord:
     def read(self, number: int, raw: bytes | Callable[[], str]) -> None:
         self.number, self.raw = number, raw
 
+    def kept(self) -> LastRecord:
+        """The record as it is now."""
+        found = LastRecord()
+        found.file, found.number, found.raw = self.file, self.number, self.raw
+        return found
+
     def refused(self, problems: Iterable[str]) -> Rejected:
         raw = self.raw if isinstance(self.raw, bytes) else self.raw()
         return Rejected(self.number, raw, tuple(problems), self.file)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from pathlib import Path
 
 import msgspec
@@ -210,7 +209,7 @@ def _merged(followed: Sequence[FollowedInput], last: LastRecord) -> Iterator[Rec
         for record in each.records():
             if isinstance(record, Event):
                 latest = max(latest, record.time)
-            yield latest, record, copy(last)
+            yield latest, record, last.kept()
 
     for _, record, place in heapq.merge(*map(timed, followed), key=lambda each: each[0]):
         # The next record of a file has been read before its turn.

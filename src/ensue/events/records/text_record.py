@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ensue.errors import EventError, UsageError
 from ensue.events.bounds import BOUNDS, Bounds
-from ensue.events.cloudevents import decode, event_of, read_object
+from ensue.events.cloudevents import event_of, read_object
 from ensue.events.columns import convert_text
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
@@ -20,6 +20,7 @@ from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping, apply_row
 from ensue.events.mapping.rows import row_reader
 from ensue.events.records import overlong
+from ensue.events.records.usual_events import UsualEvents
 from ensue.events.types import TypeSystem
 
 
@@ -39,6 +40,7 @@ class LineReader:
         self._types = types
         self._name = name
         self._mapping = None if mapping is None or mapping.is_default else mapping
+        self._usual = UsualEvents(types, name, mapping)
 
     def read(self, number: int, row: int, line: bytes) -> Event | Rejected:
         """The record of a line that is not blank; `row` is its id if it has none."""
@@ -48,11 +50,13 @@ class LineReader:
             self._last.read(number, line.rstrip(b"\r\n"))
         record = line.strip()
         try:
+            members = read_object(record)
+            event = self._usual.event(members, row)
+            if event is not None:
+                return event
             if self._mapping is None:
-                return conform(decode(record), self._types)
-            members = apply_row(
-                self._mapping, read_object(record), self._types, number=row, source=self._name
-            )
+                return conform(event_of(members), self._types)
+            members = apply_row(self._mapping, members, self._types, number=row, source=self._name)
             return conform(event_of(members), self._types)
         except EventError as error:
             return Rejected(number, line.rstrip(b"\r\n"), error.problems)
