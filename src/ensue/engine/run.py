@@ -208,7 +208,7 @@ class Run:
 
     def push_all_iter(self, events: Iterable[EventLike]) -> Iterator[Event]:
         """What `push_all` returns, as it is made."""
-        if not isinstance(self._engine, ReadsMany):
+        if not self._reads_many:
             return (output for event in events for output in self.push_iter(event))
         with self._lock:
             self._admission.admit_all(map(as_event, events))
@@ -289,7 +289,7 @@ class Run:
             self._open_paths = {}
 
     def _read(self, events: Iterable[Event]) -> Iterator[list[Event]]:
-        if isinstance(self._engine, ReadsMany):
+        if self._reads_many and isinstance(self._engine, ReadsMany):
             yield from self._engine.read_all_in_parts(list(events))
             return
         for event in events:

@@ -108,8 +108,10 @@ class Stream:
         self, running: RunningCorrelation, event: Event, author: RunningCorrelation | None
     ) -> list[Event]:
         matched = running.ports.matched(event, None if author is None else author.name)
+        if not matched:
+            return []
         readings = running.ports.readings(event, matched)
-        if matched and not readings:
+        if not readings:
             self._counts.without_key[running.correlation.name] += 1
         made: list[Event] = []
         for key, reading in readings.items():
