@@ -222,7 +222,8 @@ class LineChunks:
             column, unread = found.typed(each.type, self._mapping.zone)
         else:
             column, unread = found.times(None, wanted.unit)
-        doubtful |= unread & is_known
+        # A number with a unit is read in events of any type.
+        doubtful |= unread & is_known if wanted.unit is None else unread
         if wanted.unit is not None or not found.keeps(each.type):
             # Where the type does not declare it, an event has the value as it was given. No rule
             # reads events of an undeclared type.
