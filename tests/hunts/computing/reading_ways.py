@@ -102,7 +102,7 @@ def drawn_events(draw: Random, of_host: str) -> list[dict[str, Any]]:
         if is_messy and draw.random() < 0.05:
             host = draw.choice([None, "7", 1.0, True, 2**64, ["a"]])
         type_ = draw.choice("AABBCCD")
-        data = {"host": host}
+        data: dict[str, Any] = {"host": host}
         if type_ in "AD" or draw.random() < 0.1:
             data["value"] = draw.choice([1, 95, 97.5, 0.1, -0.0])
         if type_ in "BD" or draw.random() < 0.1:
@@ -111,7 +111,12 @@ def drawn_events(draw: Random, of_host: str) -> list[dict[str, Any]]:
             data["note"] = draw.choice(NOTES)
         if draw.random() < 0.1:
             data["more"] = draw.choice([1, "x", None, {"a": [1, None]}, [{}], 1.5])
-        event = {"id": f"e{number}", "type": type_, "time": shown(draw, moment), "data": data}
+        event: dict[str, Any] = {
+            "id": f"e{number}",
+            "type": type_,
+            "time": shown(draw, moment),
+            "data": data,
+        }
         if is_messy and draw.random() < 0.03:
             event[draw.choice(["id", "type", "time"])] = draw.choice([None, 5, "", "soon"])
         events.append(event)
