@@ -53,7 +53,7 @@ class LineReader:
             members = read_object(record)
             event = self._usual.event(members, row)
             if event is not None:
-                return event
+                return conform(event, self._types) if self._usual.has_misfit else event
             if self._mapping is None:
                 return conform(event_of(members), self._types)
             members = apply_row(self._mapping, members, self._types, number=row, source=self._name)

@@ -50,11 +50,15 @@ class _OddError(Exception):
     """An object is not as most are."""
 
 
+class _MisfitError(Exception):
+    """A value is not of the kind of its attribute."""
+
+
 class UsualEvents:
     """Reads the events of one file; `name` is the source of events without one."""
 
     def __init__(self, types: TypeSystem, name: str, mapping: Mapping | None) -> None:
-        self._types = types
+        self.has_misfit = False
         self._name = name
         self._mapping = mapping or Mapping()
         self._shapes: dict[tuple[str, ...], _Shape | None] = {}
@@ -71,7 +75,12 @@ class UsualEvents:
         )
 
     def event(self, members: Members, row: int) -> Event | None:
-        """The event of an object that is not null in any part that it needs."""
+        """The event of an object; None if the object is odd.
+
+        Afterwards `has_misfit` says that a value may not fit its attribute, so that the event has
+        still to be conformed.
+        """
+        self.has_misfit = False
         if not self._fits:
             return None
         names = tuple(members)
@@ -216,7 +225,11 @@ class UsualEvents:
             value = data[name]
             if value is None:
                 continue
-            held = check(value)
+            try:
+                held = check(value)
+            except _MisfitError:
+                self.has_misfit = True
+                continue
             if held is not value:
                 changed = dict(data) if changed is None else changed
                 changed[name] = held
@@ -267,14 +280,14 @@ def _odd(_: Any) -> Any:
 
 
 def _check(type_: ValueType) -> Check:
-    """What gives a value in the form of its type, or raises `_OddError`."""
+    """What gives a value in the form of its type, or raises `_MisfitError`."""
     if type_.name in INTEGER_RANGES:
         low, high = INTEGER_RANGES[type_.name]
 
         def integer(value: Any) -> Any:
             if type(value) is int and low <= value <= high:
                 return value
-            raise _OddError
+            raise _MisfitError
 
         return integer
     return {"double": _double, "string": _string, "boolean": _boolean}.get(type_.name, _odd)
@@ -285,16 +298,16 @@ def _double(value: Any) -> Any:
         return value
     if type(value) is int:
         return float(value)
-    raise _OddError
+    raise _MisfitError
 
 
 def _string(value: Any) -> Any:
     if type(value) is str:
         return value
-    raise _OddError
+    raise _MisfitError
 
 
 def _boolean(value: Any) -> Any:
     if type(value) is bool:
         return value
-    raise _OddError
+    raise _MisfitError
