@@ -55,9 +55,9 @@ def compare_in(given: Library) -> RuleComparison:
 
 
 def alone(library: Library, correlation: Correlation) -> Run:
-    """A run of one correlation of a library, so that no other feeds it."""
+    """A run of one correlation of a library, so that no other feeds it; what it puts out is seen."""
     tree = library.checked.tree
-    definitions = (*tree.types, correlation)
+    definitions = (*tree.types, replace(correlation, role=None))
     checked = CheckedLibrary(replace(tree, definitions=definitions), library.checked.types)
     return Run(checked, "reference", 0)
 
