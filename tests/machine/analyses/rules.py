@@ -55,7 +55,7 @@ def compare_in(given: Library) -> RuleComparison:
 
 
 def alone(library: Library, correlation: Correlation) -> Run:
-    """A run of one correlation of a library, so that no other feeds it; what it puts out is seen."""
+    """A run of one correlation of a library, which no other feeds; what it puts out is seen."""
     tree = library.checked.tree
     definitions = (*tree.types, replace(correlation, role=None))
     checked = CheckedLibrary(replace(tree, definitions=definitions), library.checked.types)

@@ -8,7 +8,7 @@ whole event. In comes a rule; out go, for each port, the names that are read of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -19,7 +19,8 @@ from ensue.events.nesting import value_at, with_values
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.expressions import Expression
-from ensue.lang.expressions.names import names_in
+from ensue.lang.expressions.derived_names import path_to
+from ensue.lang.expressions.names import Parts, names_in, read_from
 from ensue.lang.syntax import (
     CommonKey,
     Correlation,
@@ -38,25 +39,25 @@ WHOLE: Fields = None
 
 def fields_of(correlation: Correlation) -> dict[str, Fields]:
     """For each event port the fields that its events have to bring to the home."""
+    types = {port.name: port.type for port in correlation.ports if isinstance(port, EventPort)}
     found: dict[str, set[str]] = {
-        port.name: set(_key_names(correlation, port.name))
-        for port in correlation.ports
-        if isinstance(port, EventPort)
+        name: _members(_key_names(correlation, name), [type_]) for name, type_ in types.items()
     }
     if isinstance(correlation, EclCorrelation):
-        asked = {
-            name[0]
+        asked = [
+            name
             for part in expressions_in(correlation.body)
             if isinstance(part, Holds)
             for name in names_in(part.predicate)
-        }
-        return {port: frozenset(names | asked) for port, names in found.items()}
+        ]
+        read = _members(asked, set(types.values()))
+        return {port: frozenset(names | read) for port, names in found.items()}
     statements = [s for case in correlation.cases for s in case.statements]
     for expression in _read(correlation.clauses.having, statements):
         for name in names_in(expression):
             port, *rest = name
             if rest and port in found:
-                found[port].add(rest[0])
+                found[port] |= _members([tuple(rest)], [types[port]])
     sent_on = {each.port for each in statements if isinstance(each, PushPort)}
     return {port: WHOLE if port in sent_on else frozenset(names) for port, names in found.items()}
 
@@ -101,10 +102,14 @@ def restored(event: Event, types: TypeSystem) -> Event:
     return msgspec.structs.replace(event, data=with_values(event.data, changed))
 
 
-def _key_names(correlation: Correlation, port: str) -> Iterator[str]:
+def _members(names: Iterable[Parts], types: Collection[str]) -> set[str]:
+    """The members of events of these types that are read for the values of names."""
+    return {parts[0] for name in names for parts in read_from(name, types)}
+
+
+def _key_names(correlation: Correlation, port: str) -> Iterator[Parts]:
     for key in correlation.clauses.by:
-        name = key.name if isinstance(key, CommonKey) else dict(key.parts)[port]
-        yield name.partition(".")[0]
+        yield path_to(key.name if isinstance(key, CommonKey) else dict(key.parts)[port])
 
 
 def _read(having: Expression | None, statements: Iterable[Any]) -> Iterator[Expression]:
