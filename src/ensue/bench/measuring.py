@@ -30,7 +30,9 @@ def measure(
     findings so far, and is noted in the environment.
     """
     check_subject(subject)
-    module = importlib.import_module(f"ensue.bench.subjects.{subject}")
+    # Of histories there are two: over one store at length, or over several in short.
+    name = f"{subject}_stores" if effort.stores else subject
+    module = importlib.import_module(f"ensue.bench.subjects.{name}")
     report = Report(subject, effort.quick, environment())
     # Until it is done: a report that was saved before says that it is not whole.
     report.environment["interrupted"] = True

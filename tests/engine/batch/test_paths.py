@@ -9,7 +9,6 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.events.event import Event
 
 TYPES = "eventtype T { attribute short k; };\neventtype Told {};\n"
@@ -45,19 +44,17 @@ def test_the_engine_says_how_each_correlation_runs(path: str) -> None:
         assert reason in taken.reason
 
 
+@pytest.mark.usefixtures("everything_small")
 def test_a_table_past_its_budget_is_said_to_be_stepped() -> None:
     """From the batch on in which it has grown too large, and after a snapshot as well."""
     library = ensue.parse(TYPES + PATHS["table"])
     engine = BatchEngine(library.checked)
-    running = engine.correlations["X"]
-    assert isinstance(running, ColumnCorrelation)
-    running.table_states = 1
     engine.read_all([Event("1", "s", "T", 1, {"k": 1}), Event("2", "s", "T", 2, {"k": 1})])
     resumed = BatchEngine(library.checked)
     resumed.restore(engine.snapshot())
 
     assert engine.paths["X"].name == resumed.paths["X"].name == "stepped"
-    assert "more than 1 states" in engine.paths["X"].reason
+    assert "its table has more than 2 states" in engine.paths["X"].reason
 
 
 FIRST_USE = """

@@ -74,11 +74,6 @@ WINES: Final = (
 
 
 def measure(effort: Effort) -> Iterator[Figure | ReportTable | Curve]:
-    if effort.stores:
-        from ensue.bench.subjects.history_stores import measure_stores
-
-        yield from measure_stores(effort, effort.stores)
-        return
     with TemporaryDirectory(prefix="ensue-bench-") as folder:
         yield from _first_test(effort, Path(folder))
         yield from _second_test(effort, Path(folder))

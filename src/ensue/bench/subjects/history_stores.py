@@ -33,14 +33,14 @@ AT_A_SIZE: Final = 10
 """The last publications before each size, of which the median is shown."""
 
 
-def measure_stores(effort: Effort, stores: Sequence[str]) -> Iterator[Curve]:
-    for store in stores:
+def measure(effort: Effort) -> Iterator[Curve]:
+    for store in effort.stores:
         if store not in STORES and ":" not in store:
             known = ", ".join(f"`{each}`" for each in STORES)
             raise UsageError(
                 f"there is no store `{store}`; give some of {known}, or the address of a history"
             )
-    for store in stores:
+    for store in effort.stores:
         with _address(store) as address:
             yield _first_test(effort, store, address)
         with _address(store) as address:

@@ -1,4 +1,4 @@
-"""Groups of the batch engine: who is in one, who leaves it, and what happens at its limits.
+"""Many rules of the batch engine over one stream: what they share, and what they let go.
 
 That rules in groups put out what they put out alone is tested by the hunt `engines`.
 """
@@ -11,7 +11,6 @@ import pytest
 
 import ensue
 from ensue.engine.batch import BatchEngine
-from ensue.engine.batch.many.group import BatchGroup, GroupMember
 from ensue.engine.core.machine_tables import RuleTimers
 from ensue.engine.core.shapes import shape_of
 from ensue.events.arrow import table_of
@@ -32,15 +31,6 @@ def library_of(seed: int, kind: str, rules: int = 9) -> ensue.Library:
     return ensue.parse(library_text(seed, kind, rules))
 
 
-def groups_of(engine: BatchEngine) -> list[BatchGroup]:
-    members = [each for each in engine.correlations.values() if isinstance(each, GroupMember)]
-    return list(dict.fromkeys(each.group for each in members))
-
-
-def members_of(engine: BatchEngine) -> int:
-    return sum(len(group.members) for group in groups_of(engine))
-
-
 @pytest.mark.parametrize("kind", ["windows", "timers", "mixed"])
 def test_a_table_of_events_is_read_by_all_rules_at_once(kind: str) -> None:
     """Outputs in the order of events, then of the library; alarms before events of their time."""
@@ -55,24 +45,6 @@ def test_a_table_of_events_is_read_by_all_rules_at_once(kind: str) -> None:
     made = [o for event in given for o in run.push(event)] + run.finish(until)
 
     assert found == [(o.id, o.extensions["causes"]) for o in made]
-
-
-def test_rules_of_one_shape_share_a_table() -> None:
-    """Windows and timers may be of different lengths, as long as those are ordered alike."""
-    windows = [
-        f"Found correlation R{n} (T a where n > {n}, U b) a ; b within {n + 1} s by k"
-        " { case true: push new Found { first = a.n }; }"
-        for n in range(5)
-    ]
-    timers = [
-        f"Noted ecl S{n} (T a where n > {n}, U b) by k"
-        f" {{ notify {{ do {{ sequential {{ a, timeout({n + 1} s) }} }} unless {{ b }} }} }}"
-        for n in range(5)
-    ]
-    engine = BatchEngine(ensue.parse(TYPES + "\n".join(windows + timers)).checked)
-
-    assert [len(group.members) for group in groups_of(engine)] == [5, 5]
-    assert [len(group.visited.tables.tables) for group in groups_of(engine)] == [1, 1]
 
 
 def test_lengths_of_timers_do_not_change_the_machine() -> None:
@@ -103,22 +75,6 @@ def test_lengths_of_timers_do_not_change_the_machine() -> None:
         shared += len(libraries) - 1
         assert len(built) == 1
     assert shared > 60
-
-
-def test_rules_that_feed_others_or_have_keys_of_their_own_run_alone() -> None:
-    text = (
-        "Found correlation A (T a, U b) a ; b by k { case true: push new Found { first = a.n }; }"
-        "Found correlation B (U a, T b) a ; b by k { case true: push new Found { first = a.n }; }"
-        "Found correlation C (V a, U b) a + b by k { case true: push new Found { first = a.n }; }"
-        "Found correlation D (V a, V b) a + b by a.k = b.k"
-        " { case true: push new Found { first = a.n }; }"
-    )
-    engine = BatchEngine(ensue.parse(TYPES + text).checked)
-    assert [list(group.members) for group in groups_of(engine)] == [["A", "B", "C"]]
-
-    feeding = "U correlation E (V a, V b) a + b by k { case true: push new U { n = a.n }; }"
-    engine = BatchEngine(ensue.parse(TYPES + text + feeding).checked)
-    assert not groups_of(engine)
 
 
 @pytest.mark.usefixtures("everything_small")
