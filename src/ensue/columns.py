@@ -33,6 +33,7 @@ def correlate(
     *,
     type: str | None = None,  # noqa: A002 - the CloudEvents name
     timezone: str | None = None,
+    year: int | None = None,
     until: str | datetime | None = None,
     max_jump: JumpLike = None,
 ) -> pa.Table:
@@ -40,7 +41,8 @@ def correlate(
 
     The library may be a `Library`, its text, or the path of its file. `columns` says which column
     or path is what, as `{"time": "ts:ms", "user": "actor.name"}`; `type` is the type of all events,
-    where no column has it, and in `timezone` are times without an offset. At the end the clock
+    where no column has it, in `timezone` are times without an offset, and in `year` the first of
+    those whose pattern has none. At the end the clock
     stands at the time of the last event, or at `until` (RFC 3339, or a datetime) if that is later,
     so that timers up to then fire.
 
@@ -53,7 +55,7 @@ def correlate(
 
     from ensue.engine.batch import BatchEngine
 
-    mapping = ColumnMapping.of(columns, type, timezone)
+    mapping = ColumnMapping.of(columns, type, timezone, year)
     checked = as_library(library).checked
     refuse_derived(mapping.columns, checked.types)
     end = None if until is None else time_microseconds(until)

@@ -252,7 +252,7 @@ def test_a_parquet_file_is_read_with_row_numbers_names_and_progress(tmp_path: Pa
     told: list[tuple[int, int | None]] = []
     records = list(read_events(path, types, progress=lambda *each: told.append(each)))
     assert len(records) == 30_000
-    assert records[0] == Event("1", "log.parquet", "T", 0, {"v": 1})
+    assert records[0] == Event("log.parquet:1", "log.parquet", "T", 0, {"v": 1})
     rejected = records[-2]
     assert isinstance(rejected, Rejected)
     assert rejected.number == 29_999
@@ -268,8 +268,8 @@ def test_a_directory_is_read_as_its_parquet_files_in_the_order_of_their_names(
         pq.write_table(rows(v=pa.array([value])), tmp_path / f"{name}.parquet")
     records = list(read_events(tmp_path, NOTIFY))
     assert [(e.id, e.source, e.data) for e in records if isinstance(e, Event)] == [
-        ("1", "a.parquet", {"v": 1}),
-        ("2", "b.parquet", {"v": 2}),
+        ("a.parquet:1", "a.parquet", {"v": 1}),
+        ("b.parquet:1", "b.parquet", {"v": 2}),
     ]
 
 
@@ -284,7 +284,7 @@ def test_a_refused_row_of_many_files_has_its_own_file_and_its_number_there(tmp_p
         (2, str(tmp_path / "a.parquet")),
         (2, str(tmp_path / "b.parquet")),
     ]
-    assert [e.id for e in records if isinstance(e, Event)] == ["1", "3"]
+    assert [e.id for e in records if isinstance(e, Event)] == ["a.parquet:1", "b.parquet:1"]
 
 
 @pytest.mark.parametrize("kind", ["file", "stream"])
@@ -296,8 +296,8 @@ def test_arrow_files_and_streams_are_read_as_parquet_is(tmp_path: Path, kind: st
         writer.write_table(table)
 
     assert list(read_events(path, NOTIFY)) == [
-        Event("1", "log.arrow", "T", 0, {"v": 1}),
-        Event("2", "log.arrow", "T", 0, {"v": 2}),
+        Event("log.arrow:1", "log.arrow", "T", 0, {"v": 1}),
+        Event("log.arrow:2", "log.arrow", "T", 0, {"v": 2}),
     ]
 
 
@@ -322,7 +322,7 @@ def test_parquet_may_come_through_a_pipe() -> None:
     content = io.BytesIO()
     pq.write_table(rows(v=pa.array([1])), content)
     (event,) = read_events(Pipe(content.getvalue()), NOTIFY, "parquet", name="pipe")
-    assert event == Event("1", "pipe", "T", 0, {"v": 1})
+    assert event == Event("pipe:1", "pipe", "T", 0, {"v": 1})
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_rows_of_csv_are_read_when_their_quotes_are_closed(tmp_path: Path) -> No
         append(path, "never;T;x\n"),
     )
 
-    assert found == ["1", "2", "log.csv:5"]
+    assert found == ["log.csv:2", "log.csv:4", "log.csv:5"]
 
 
 def test_files_are_merged_by_time_as_they_are_at_the_beginning(tmp_path: Path) -> None:

@@ -90,11 +90,11 @@ def test_columns_of_cloudevents_attributes_are_those() -> None:
     assert event == Event("a", "gps", "X", 1_000_000, None, {"subject": "door", "hops": "3"})
 
 
-def test_without_id_and_source_the_row_number_and_the_file_name_stand_in() -> None:
+def test_without_id_and_source_the_place_and_the_file_stand_in() -> None:
     records = read(f"type,time\nX,{TIME}\n\nX,{TIME}\n", name="log.csv")
     assert [(each.id, each.source) for each in records if isinstance(each, Event)] == [
-        ("1", "log.csv"),
-        ("2", "log.csv"),
+        ("log.csv:2", "log.csv"),
+        ("log.csv:4", "log.csv"),
     ]
 
 

@@ -36,7 +36,9 @@ def judged(text: bytes, mapping: Mapping | None) -> Event | None:
     try:
         if mapping is None:
             return conform(decode(text), rows.TYPES)
-        members = apply_row(mapping, read_object(text), rows.TYPES, number=5, source="file")
+        members = apply_row(
+            mapping, read_object(text), rows.TYPES, identity="file:5", source="file"
+        )
         return conform(event_of(members), rows.TYPES)
     except EventError:
         return None

@@ -16,6 +16,7 @@ from typing import Any
 from ensue.events.cloudevents import plain_json
 from ensue.events.event import Event
 from ensue.events.mapping import Mapping as Columns
+from ensue.events.sources.contents import Given
 from ensue.lang.diagnostics import Diagnostic
 
 TIMER = "timer"
@@ -71,10 +72,11 @@ class Expected:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Files of events that a case names, and the mapping of their columns."""
+    """Files of events that a case names, the mapping of their columns, and how they are read."""
 
     paths: tuple[str, ...]
     mapping: Columns = field(default_factory=Columns)
+    given: Given = field(default_factory=Given)
 
 
 @dataclass(frozen=True)

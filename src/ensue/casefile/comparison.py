@@ -19,7 +19,7 @@ from ensue.events.cloudevents import decode
 from ensue.events.conformance import conform
 from ensue.events.event import Event
 from ensue.events.records.reading import read_inputs
-from ensue.events.sources import open_inputs
+from ensue.events.sources.inputs import inputs_of
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.wanted import types_read
 from ensue.lang.diagnostics import Diagnostic
@@ -144,7 +144,7 @@ def case_events(case: Case, types: TypeSystem) -> tuple[list[Event], dict[str, s
         except EventError as error:
             refused[str(members["id"])] = str(error)
     if case.recorded is not None:
-        inputs = open_inputs(case.recorded.paths)
+        inputs = inputs_of(case.recorded.paths, case.recorded.given)
         for record in read_inputs(inputs, types, mapping=case.recorded.mapping):
             if isinstance(record, Event):
                 accepted.append(record)

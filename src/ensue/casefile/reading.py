@@ -6,7 +6,8 @@ libraries are not parsed; `comparison` does that.
 
 A file has `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` or
 `events_file`, and `outputs`, and optionally `until`, `lateness`, `late`, `rejected`, `errors` and
-`warnings`. `columns`, `type` and `timezone` describe an `events_file`, as in `ensue run`.
+`warnings`. `columns`, `type`, `timezone`, `year`, `format`,
+`delimiter`, `header` and `null` describe an `events_file`, as in `ensue run`.
 """
 
 from __future__ import annotations
@@ -38,11 +39,14 @@ from ensue.casefile.notation import (
 from ensue.configuration.toml import MOST_PROBLEMS, STOPPED, read_toml
 from ensue.errors import CaseError, UsageError
 from ensue.events.mapping import Mapping as Columns
+from ensue.events.sources.contents import Given
 from ensue.events.sources.finding import find_files
 from ensue.events.times import format_time, microseconds_of
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.durations import parse_duration
 
+_READING = ("columns", "type", "timezone", "year", "format", "delimiter", "header", "null")
+"""The keys that say how an `events_file` is read: of a case, or of all cases of a file."""
 KEYS = (
     "name",
     "why",
@@ -50,9 +54,7 @@ KEYS = (
     "library_file",
     "events",
     "events_file",
-    "columns",
-    "type",
-    "timezone",
+    *_READING,
     "outputs",
     "until",
     "lateness",
@@ -61,8 +63,6 @@ KEYS = (
     "errors",
     "warnings",
 )
-_READING = ("columns", "type", "timezone")
-"""The keys that say how an `events_file` is read: of a case, or of all cases of a file."""
 DEFAULT_SOURCE = "case"
 LARGEST_BYTES = 16 * 1024 * 1024
 """The largest size of a case file."""
@@ -206,23 +206,29 @@ class _CaseFile:
             return None
         if "events" in table:
             self._complain("give either `events` or `events_file`")
-        given = table["events_file"]
-        names = given if isinstance(given, list) else [given]
+        named = table["events_file"]
+        names = named if isinstance(named, list) else [named]
         if not names or not all(isinstance(each, str) and each for each in names):
             self._complain("`events_file` is the path of a file, or a list of paths")
             return None
         paths = tuple(str(Path(self.path.parent, each)) for each in names)
         try:
-            find_files(paths)
             reading = {**self._shared, **table}
             columns = reading.get("columns", {})
             if not isinstance(columns, dict):
                 raise UsageError('`columns` is a table, as `columns = { time = "ts" }`')
-            mapping = Columns.of(columns, reading.get("type"), reading.get("timezone"))
+            mapping = Columns.of(
+                columns, reading.get("type"), reading.get("timezone"), reading.get("year")
+            )
+            format_, delimiter, header = (
+                _text_of(reading, key) for key in ("format", "delimiter", "header")
+            )
+            given = Given.of(format_, delimiter, header, _texts_of(reading, "null"))
+            find_files(paths, given.format)
         except UsageError as error:
             self._complain(str(error))
             return None
-        return Recorded(paths, mapping)
+        return Recorded(paths, mapping, given)
 
     def _outputs(self, table: Mapping[str, Any]) -> Iterator[ExpectedOutput]:
         for number, given in enumerate(self._list(table, "outputs"), 1):
@@ -331,6 +337,23 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(each) for each in value]
     return value
+
+
+def _text_of(table: Mapping[str, Any], key: str) -> str | None:
+    """A text of a table. Raises `UsageError` for another value."""
+    value = table.get(key)
+    if value is not None and not isinstance(value, str):
+        raise UsageError(f"`{key}` is `{value}`, and must be a text, as for `ensue run --{key}`")
+    return value
+
+
+def _texts_of(table: Mapping[str, Any], key: str) -> list[str]:
+    """A text of a table, or a list of them. Raises `UsageError` for another value."""
+    value = table.get(key, [])
+    texts = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, str) for each in texts):
+        raise UsageError(f'`{key}` is a text, or a list of texts, as `{key} = ["NA"]`')
+    return texts
 
 
 _FULL = "2024-05-06T07:08:09Z"

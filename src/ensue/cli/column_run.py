@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ensue.cli.hints import SeenEvents
+from ensue.cli.hints import END_OF_1970, SeenEvents
 from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
 from ensue.cli.side_outputs import LateEvents, RefusedRecords
@@ -30,6 +30,7 @@ from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.kernels.kept import has_compiled_loops
 from ensue.events.mapping import Mapping
+from ensue.events.nesting import path_of
 from ensue.events.sources import InputFile
 from ensue.lang.checked import CheckedLibrary
 
@@ -153,7 +154,7 @@ class ColumnRun:
             self._start()
 
     def _start(self) -> None:
-        self.seen = SeenEvents()
+        self.seen = SeenEvents.of(self._library)
         self.latest: int | None = None
         self._engine = self._new_engine()
 
@@ -375,6 +376,21 @@ class ColumnRun:
             if name not in self.seen.examples:
                 row = int(np.argmax(np.asarray(pc.equal(types, name))))
                 self.seen.examples[name] = batch.event(row)
+            if absent := self.seen.absent.get(name):
+                absent -= {n for n in absent if _has_value(batch, types, name, n)}
+        self.seen.in_1970 += int(((batch.times >= 0) & (batch.times < END_OF_1970)).sum())
+
+
+def _has_value(batch: Batch, types: Any, type_: str, attribute: str) -> bool:
+    """Whether an event of a type has a value of an attribute."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    missing = batch.column(path_of(attribute)).missing
+    if missing is None or missing.all():
+        return missing is None
+    is_type = np.asarray(pc.equal(types, type_))
+    return bool((is_type & ~missing).any())
 
 
 def _held(file: InputFile, chunk: Chunk, checked: CheckedRows) -> HeldRows:

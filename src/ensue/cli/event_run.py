@@ -16,6 +16,9 @@ from itertools import chain, islice
 from pathlib import Path
 
 from ensue.cli import hints
+from ensue.cli.followed.grown_outputs import GrownOutputs
+from ensue.cli.followed.journal import Journal
+from ensue.cli.followed.position import Clock
 from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
 from ensue.cli.reasons import tell_what_is_missing, tell_why
@@ -29,7 +32,9 @@ from ensue.engine.timing.agreeing import largest_span
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
+from ensue.events.records.following import Follower
 from ensue.events.times import format_time
+from ensue.lang.checked import CheckedLibrary
 from ensue.library import Library
 
 OUTPUTS_AT_ONCE = 1024
@@ -42,7 +47,7 @@ class EventRun:
     """A run event by event, with its outputs, refused records and late events.
 
     `last` has the record that was read last. `is_live` writes outputs at once. `by_wall_clock` lets
-    the clock of the machine fire timers.
+    the clock of the machine fire timers. A followed run may have a `journal`.
     """
 
     def __init__(
@@ -51,17 +56,20 @@ class EventRun:
         last: LastRecord,
         refused: RefusedRecords,
         late: LateEvents,
-        outputs: OutputWriter,
+        outputs: OutputWriter | GrownOutputs,
         is_live: bool,
         by_wall_clock: bool,
         strict: bool,
         explain: bool,
+        library: CheckedLibrary,
+        journal: Journal | None = None,
     ) -> None:
         self.run = run
+        self._journal = journal
         self.late = late
         self.latest: int | None = None
         self.due: int | None = None
-        self.seen = hints.SeenEvents()
+        self.seen = hints.SeenEvents.of(library)
         self._last = last
         self._refused = refused
         self._outputs = outputs
@@ -119,27 +127,41 @@ class EventRun:
         return True
 
     def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
-        late = 0
-        for record in records:
-            if record is None:
-                self._wait()
-            if isinstance(record, Event):
-                if not self._push(record):
-                    return False
-                if self.run.counts.late != late:
-                    late = self.run.counts.late
-                    self.late.take(self.run.late)
-            elif isinstance(record, Rejected):
-                self._refused.take(record)
-                if self._strict:
-                    return False
+        return all(map(self._take, records))
+
+    def _take(self, record: Event | Rejected | None) -> bool:
+        """Deal with a record, or with the time while none comes. False to stop."""
+        if record is None:
+            self._wait()
+        if isinstance(record, Event):
+            if not self._push(record):
+                return False
+            if self.run.late:
+                self.run.late = self.late.take(self.run.late)
+        if isinstance(record, Rejected):
+            self._refused.take(record)
+            return not self._strict
         return True
+
+    def again(self, journal: Journal, follower: Follower) -> None:
+        """Take the steps that a run of before took after its last state."""
+        for step in journal.steps():
+            journal.taking(step)
+            if isinstance(step.what, Clock):
+                self._write_all(self.run.advance_iter(step.what.time))
+                continue
+            try:
+                for record in follower.again(step.what):
+                    self._take(record)
+            except EventError as error:
+                say(str(error), "yellow")
+        journal.caught_up()
 
     def _push(self, event: Event) -> bool:
         """Read an event, which may be refused for its time or by a history. False to stop."""
         try:
             if self._by_wall_clock:
-                jumps.check_ahead_of_now(event.time, time.time_ns() // 1000, self.run.max_jump)
+                jumps.check_ahead_of_now(event.time, self._now, self.run.max_jump)
             outputs = self.run.push_iter(event)
             if (first := next(outputs, None)) is not None:
                 self._write_all(chain([first], outputs))
@@ -150,6 +172,11 @@ class EventRun:
             self.latest = event.time
         self.seen.take(event)
         return True
+
+    @property
+    def _now(self) -> int:
+        """The present time, in microseconds; of a step that is taken again, the time it had."""
+        return time.time_ns() // 1000 if self._journal is None else self._journal.now
 
     def _wait(self) -> None:
         """Fire the timers that are due by the clock of this machine, while no event comes.
@@ -163,15 +190,30 @@ class EventRun:
                 due = self.run.next_due()
                 if due is None or due > now:
                     break
+                if self._journal is not None:
+                    self._journal.clock(due)
                 self._write_all(self.run.advance_iter(due))
 
     def finish(self, until: int | None) -> None:
-        self._write_all(self.run.finish_iter(until))
+        if self._journal is None:
+            self._write_all(self.run.finish_iter(until))
+        else:
+            self._pause(self._journal, until)
         if until is None and not self._by_wall_clock:
             # Not every engine can tell its next timer.
             with suppress(UsageError):
                 self.due = self.run.next_due()
         self._outputs.finish()
+        if self._journal is not None:
+            self._journal.save()
+
+    def _pause(self, journal: Journal, until: int | None) -> None:
+        """Read what waits, and move the clock on to `until`, so that a later run can go on."""
+        ends = [self.run.end_of_waiting()]
+        ends += [None if until is None else until + self.run.lateness]
+        for end in sorted(each for each in ends if each is not None):
+            journal.clock(end)
+            self._write_all(self.run.advance_iter(end))
 
     def _write_all(self, outputs: Iterator[Event]) -> None:
         """Write outputs as they come, since a jump of the clock may fire very many timers."""
@@ -197,11 +239,12 @@ class RunReport:
     seen: hints.SeenEvents
     latest: int | None
     refused: RefusedRecords
-    outputs: OutputWriter
+    outputs: OutputWriter | GrownOutputs
     late: LateEvents | None = None
     explained: Run | None = None
     only: str | None = None
     due: int | None = None
+    unit: str | None = None
 
     def tell(self, out: Path | None, until: int | None) -> None:
         """Print hints, and the summary in a line."""
@@ -213,6 +256,7 @@ class RunReport:
             )
         if self.explained is not None:
             tell_what_is_missing(self.explained, self._names)
+        self.refused.tell()
         self._give_hints()
         parts = [f"{counted(self.counts.events, 'event')} read"]
         parts += [self.refused.summary()] if self.refused.count else []
@@ -239,6 +283,10 @@ class RunReport:
         about_types = hints.about_types(self.seen.types, checked, bool(self.outputs.written))
         found += [] if about_types is None else [about_types]
         found += hints.about_keys(without_key, self.seen.examples, checked)
+        silent = self.outputs.silent.intersection(self._names)
+        found += hints.about_absent(self.seen, checked, silent)
+        about_1970 = hints.about_1970(self.seen, self.unit)
+        found += [] if about_1970 is None else [about_1970]
         if self.due is not None and not self.outputs.written:
             found.append(
                 "the clock stopped at the last event, before the next timer:"

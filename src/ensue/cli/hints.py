@@ -10,37 +10,114 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from ensue.cli.terminal import counted, listed
 from ensue.errors import EventError
 from ensue.events.cloudevents import read_object
 from ensue.events.conformance import fits
 from ensue.events.event import Event
+from ensue.events.mapping.values import WHOLE_FACTORS
 from ensue.events.nesting import value_at
 from ensue.events.types import ValueType
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.asked import attributes_asked
 from ensue.lang.derived.wanted import types_read, unusable_keys
 from ensue.lang.diagnostics import close_match, did_you_mean
 
 
 @dataclass
 class SeenEvents:
-    """How many events of each type were read, and the first of each type."""
+    """How many events of each type were read, and the first of each type.
+
+    `absent` are the attributes that rules ask for and no event has had so far, by types of events,
+    and `in_1970` is the number of events in that year.
+    """
 
     types: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Event] = field(default_factory=dict)
+    absent: dict[str, set[str]] = field(default_factory=dict)
+    in_1970: int = 0
+
+    @classmethod
+    def of(cls, library: CheckedLibrary) -> Self:
+        """What is to be found out for the rules of a library."""
+        absent: dict[str, set[str]] = {}
+        for asked in attributes_asked(library).values():
+            for name, types in asked.items():
+                for each in types:
+                    absent.setdefault(each, set()).add(name)
+        return cls(absent=absent)
 
     def take(self, event: Event) -> None:
         self.types[event.type] += 1
         if event.type not in self.examples:
             self.examples[event.type] = event
+        if event.time < END_OF_1970 and event.time >= 0:
+            self.in_1970 += 1
+        absent = self.absent.get(event.type)
+        if absent:
+            absent -= {n for n in absent if value_at(event.attributes, n)[1] is not None}
 
     def take_all(self, events: Iterable[Event]) -> None:
         for event in events:
             self.take(event)
+
+
+END_OF_1970 = 365 * 86_400 * 1_000_000
+_MOST_SEEN = 12
+
+
+def about_absent(
+    seen: SeenEvents, library: CheckedLibrary, silent: Collection[str]
+) -> Iterator[str]:
+    """For rules without outputs: the attributes that they ask for, and no event had."""
+    for rule, asked in attributes_asked(library).items():
+        if rule not in silent:
+            continue
+        absent = []
+        had: dict[str, None] = {}
+        for name, types in asked.items():
+            come = [each for each in types if each in seen.types]
+            if come and all(name in seen.absent.get(each, ()) for each in come):
+                absent.append(name)
+                examples = [seen.examples[each] for each in come if each in seen.examples]
+                had |= dict.fromkeys(n for each in examples for n in _names_in(each.attributes))
+        if absent:
+            meant = [found for name in absent if (found := close_match(name, had))]
+            others = listed([*had], _MOST_SEEN) if had else "no attribute at all"
+            tail = f"did you mean {_all_of(meant)}?" if meant else f"they had {others}"
+            yield f"no event had {_all_of(absent)}, which `{rule}` reads; {tail}"
+
+
+def _all_of(names: Sequence[str]) -> str:
+    *first, last = [f"`{each}`" for each in names]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _names_in(attributes: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """The names of attributes with values, also inside of objects."""
+    for name, value in attributes.items():
+        if isinstance(value, Mapping) and prefix.count(".") < _DEEPEST:
+            yield from _names_in(value, f"{prefix}{name}.")
+        elif value is not None:
+            yield f"{prefix}{name}"
+
+
+def about_1970(seen: SeenEvents, unit: str | None) -> str | None:
+    """For times that most likely are numbers in another unit."""
+    read = seen.types.total()
+    if unit not in WHOLE_FACTORS and unit != "ns":
+        return None
+    if not read or seen.in_1970 * 2 <= read:
+        return None
+    others = ", ".join(f"`{each}`" for each in ("s", "ms", "us", "ns") if each != unit)
+    return (
+        f"{seen.in_1970:,} of {counted(read, 'event')} lie in 1970, since `time` is read in"
+        f" `{unit}`: its numbers may be in {others}"
+    )
 
 
 def about_types(

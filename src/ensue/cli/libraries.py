@@ -44,7 +44,8 @@ ColumnsOption = Annotated[
         "--columns",
         metavar="NAME=COLUMN,...",
         help="Which column or path holds what, as time=ts:ms,type=kind,user=actor.name. A unit"
-        " (s, ms, us, ns) is for times that are numbers. The option can be repeated.",
+        " (s, ms, us, ns) is for times that are numbers, a pattern for times that are text, also of"
+        " several columns, as 'time=Date+Time:%y%m%d %H%M%S'. The option can be repeated.",
     ),
 ]
 
@@ -57,6 +58,24 @@ TimezoneOption = Annotated[
     str | None,
     typer.Option(
         "--timezone", metavar="ZONE", help="The time zone of times without an offset, as UTC."
+    ),
+]
+
+YearOption = Annotated[
+    int | None,
+    typer.Option(
+        "--year",
+        metavar="YEAR",
+        help="The year of times whose pattern has none, at the beginning of each file.",
+    ),
+]
+
+NullOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--null",
+        metavar="TEXT",
+        help="A text of CSV that stands for no value, as NA. The option can be repeated.",
     ),
 ]
 

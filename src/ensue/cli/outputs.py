@@ -48,6 +48,18 @@ def refuse_other_formats(path: Path | None) -> None:
         )
 
 
+def silent_at_first(library: CheckedLibrary) -> set[str]:
+    """The rules that could put something out, of which none has yet."""
+    # What an internal rule puts out stays in the library.
+    return {each.name for each in library.correlations if each.role != "internal"}
+
+
+def note_rules(silent: set[str], outputs: Sequence[Event]) -> None:
+    """Take the rules that have put something out from those that have not."""
+    if silent:
+        silent.difference_update(str(each.extensions.get("correlation")) for each in outputs)
+
+
 class OutputWriter:
     """Writes the outputs of a run. Without `finish`, a file keeps its old content.
 
@@ -64,6 +76,7 @@ class OutputWriter:
         grows: bool = False,
     ) -> None:
         self.written = 0
+        self.silent = silent_at_first(library)
         self._only = only
         self._library = library
         self._path = path
@@ -109,6 +122,7 @@ class OutputWriter:
 
     def write_events(self, outputs: Sequence[Event]) -> list[Event]:
         """Write the outputs of the chosen correlation. Returns those that were written."""
+        note_rules(self.silent, outputs)
         only = self._only
         wanted = [
             each for each in outputs if only is None or each.extensions.get("correlation") == only
@@ -133,6 +147,10 @@ class OutputWriter:
 
     def write_columns(self, outputs: BatchOutputs) -> None:
         """Write the outputs of a batch."""
+        if self.silent and len(outputs):
+            from ensue.engine.batch.output.lines import batch_correlations
+
+            self.silent.difference_update(batch_correlations(outputs).unique().to_pylist())
         if self._format is not None:
             if len(outputs):
                 table = self._chosen(outputs.table())

@@ -7,11 +7,12 @@ Refused records are also named on the standard error.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Literal, Protocol
 
 from ensue.cli import hints
 from ensue.cli.hints import looks_like_an_object
@@ -24,18 +25,55 @@ from ensue.events.records.dead_letters import dead_letter
 from ensue.events.sources import STDIN
 
 MOST_NAMED = 20
-"""The most refused records that are named on a terminal. A file or a pipe gets all of them."""
+"""The most causes of refused records that are named."""
 
 _NO_OFFSET = "the offset is missing"
 _NOT_UTF8 = "the text is not UTF-8"
+
+
+Naming = Literal["at the end", "at once", "each"]
+
+
+@dataclass
+class _Cause:
+    """A cause of refusals: the first place, what was said there, and how often it came."""
+
+    where: str
+    text: str
+    count: int = 1
+
+
+def _cause(problem: str) -> str:
+    """A problem without the values that differ from record to record."""
+    head, colon, tail = problem.partition(": ")
+    return f"{_NUMBER.sub('0', head)}{colon}{_NUMBER.sub('0', _QUOTED.sub('``', tail))}"
+
+
+_QUOTED = re.compile("`[^`]*`")
+_NUMBER = re.compile(r"(?<![`\w])-?[0-9][0-9.,]*")
 
 
 class RefusedRecords:
     """The refused records of a run; `name` stands for the input in messages."""
 
     def __init__(
-        self, name: str, dead_letter: Path | None, as_lines: bool, files: ExitStack
+        self,
+        name: str,
+        dead_letter: Path | None,
+        as_lines: bool,
+        files: ExitStack,
+        opened: Opener | None = None,
+        naming: Naming = "at the end",
     ) -> None:
+        """`opened` opens the file of dead letters; by default it replaces the file of before.
+
+        `naming` says when records are named: each cause once at the end, each cause at once and its
+        number at the end, or each record at once.
+        """
+        self._naming = naming
+        self._causes: dict[tuple[str | None, tuple[str, ...]], _Cause] = {}
+        self._unnamed = 0
+        files.callback(self.tell)
         self.count = 0
         self.objects = 0
         self.without_offset = 0
@@ -46,7 +84,7 @@ class RefusedRecords:
         self.as_lines = as_lines
         self._name = name
         self.path = dead_letter
-        self._file = _open(dead_letter, files)
+        self._file = _open(dead_letter, files, opened)
 
     def take(self, record: Rejected, place: str | None = None) -> None:
         """Count, name and keep a record. `place` replaces its file and number in the message."""
@@ -62,11 +100,35 @@ class RefusedRecords:
             self.first_not_utf8 = where
         if self._file:
             self._file.write(dead_letter(record, self.as_lines) + b"\n")
-        if self.count <= MOST_NAMED or not sys.stderr.isatty():
-            say(f"{where}: {'; '.join(record.problems)}", "red")
-        elif self.count == MOST_NAMED + 1:
-            rest = f"all are in `{self.path}`" if self.path else "`--dead-letter FILE` keeps them"
-            say(f"{self._name}: more records are refused; {rest}", "red")
+        text = "; ".join(record.problems)
+        if self._naming == "each":
+            say(f"{where}: {text}", "red")
+            return
+        key = record.file, tuple(map(_cause, record.problems))
+        known = self._causes.get(key)
+        if known is not None:
+            known.count += 1
+        elif len(self._causes) >= MOST_NAMED:
+            self._unnamed += 1
+        else:
+            self._causes[key] = _Cause(where, text)
+            if self._naming == "at once":
+                say(f"{where}: {text}", "red")
+
+    def tell(self) -> None:
+        """Name each cause that has not been named, with the first place and the number."""
+        for each in self._causes.values():
+            more = f"{each.count - 1:,} more"
+            if self._naming == "at the end":
+                place = each.where if each.count == 1 else f"{each.where} and {more}"
+                say(f"{place}: {each.text}", "red")
+            elif each.count > 1:
+                say(f"{each.where}: {more} of this kind", "red")
+        if self._unnamed:
+            rest = f"all are in `{self.path}`" if self.path else "`--verbose` names each"
+            say(f"{self._name}: {self._unnamed:,} are refused for other causes; {rest}", "red")
+        self._causes.clear()
+        self._unnamed = 0
 
     def hints(self, read: int) -> list[str]:
         """Hints about the causes of the refusals, in a run that has read `read` events."""
@@ -94,29 +156,45 @@ class RefusedRecords:
 class LateEvents:
     """The late events of a run."""
 
-    def __init__(self, path: Path | None, files: ExitStack) -> None:
+    def __init__(self, path: Path | None, files: ExitStack, opened: Opener | None = None) -> None:
         self._path = path
-        self._file = _open(path, files)
+        self._file = _open(path, files, opened)
         self._ids: list[str] = []
+        self._count = 0
 
-    def take(self, late: Sequence[Event]) -> None:
-        """Keep the new ones of all late events of a run."""
-        self.take_new(late[len(self._ids) :])
+    def take(self, late: list[Event]) -> list[Event]:
+        """Keep the late events of a run, which then has none."""
+        self.take_new(late)
+        return [] if late else late
 
     def take_new(self, late: Sequence[Event]) -> None:
         """Keep late events."""
         for event in late:
-            self._ids.append(event.id)
+            self._count += 1
+            if self._count <= MOST_NAMED:
+                self._ids.append(event.id)
             if self._file:
                 self._file.write(encode(event) + b"\n")
 
     def summary(self) -> str:
-        place = f"kept in `{self._path}`" if self._path else f"id {listed(self._ids)}"
-        return f"{len(self._ids):,} late ({place})"
+        more = self._count - len(self._ids)
+        ids = f"id {listed(self._ids)}" + (f" and {more:,} more" if more else "")
+        return f"{self._count:,} late ({f'kept in `{self._path}`' if self._path else ids})"
 
 
-def _open(path: Path | None, files: ExitStack) -> BinaryIO | None:
-    return files.enter_context(WholeFile(path)).file if path else None
+class Written(Protocol):
+    """A file that bytes are written to."""
+
+    def write(self, data: bytes, /) -> object: ...
+
+
+Opener = Callable[[Path], Written]
+
+
+def _open(path: Path | None, files: ExitStack, opened: Opener | None) -> Written | None:
+    if path is None:
+        return None
+    return files.enter_context(WholeFile(path)).file if opened is None else opened(path)
 
 
 def refuse_shared_files(

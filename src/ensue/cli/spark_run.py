@@ -35,6 +35,7 @@ from ensue.events.sources import LINES, STDIN, InputFile, open_inputs
 from ensue.events.sources.contents import COMPRESSIONS, Given, check_cells, format_of_ending
 from ensue.events.sources.finding import find_files
 from ensue.events.sources.inputs import inputs_of
+from ensue.events.sources.opening import is_archive, is_url
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -129,11 +130,12 @@ class FilesOnSpark:
     strict: bool
     max_jump: str = AUTO
     header: str | None = None
+    nulls: tuple[str, ...] = ()
 
     @property
     def given(self) -> Given:
         """The options about the files. Raises `UsageError` for values that are not valid."""
-        return Given.of(self.format, self.delimiter, self.header)
+        return Given.of(self.format, self.delimiter, self.header, self.nulls)
 
     @property
     def writes_folder(self) -> bool:
@@ -165,6 +167,8 @@ def is_for_executors(paths: Sequence[str], format_: str | None = None) -> bool:
 def _is_for_executors(events: str, format_: str | None) -> bool:
     if events == STDIN:
         return False
+    if is_archive(Path(events)) or (is_url(events) and _is_read_by_python(events)):
+        return False
     if not Path(events).is_file():
         # A folder, a pattern, or a path that only Spark can resolve.
         return not any(_is_unreadable(each) for each in _files_here(events, format_))
@@ -174,6 +178,11 @@ def _is_for_executors(events: str, format_: str | None) -> bool:
         file.compression == "gzip" and Path(events).suffix.lower() == ".gz"
     )
     return is_unpacked and file.size is not None and file.format != "arrow"
+
+
+def _is_read_by_python(url: str) -> bool:
+    """Whether a URL is of a kind that Spark does not know."""
+    return url.partition(":")[0].lower() in ("http", "https", "memory", "zip")
 
 
 def _files_here(events: str, format_: str | None) -> Sequence[str]:
@@ -242,7 +251,12 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
         from ensue.spark.batch.inputs import FileReading
     given = spark.result(), asked.library, asked.paths, format_, asked.until, asked.correlation
     reading = FileReading(
-        asked.mapping, files.delimiter, header=files.header, order=_order(asked.paths, asked.format)
+        asked.mapping,
+        files.delimiter,
+        header=files.header,
+        order=_order(asked.paths, asked.format),
+        nulls=files.nulls,
+        names=_names(asked),
     )
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
     if not asked.is_one_file:
@@ -315,6 +329,7 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
             place = names.get(local_path(file or "") or "", file or asked.events)
             place = asked.events if asked.is_one_file else place
             aside.take(record, f"{place}:{record.number}")
+    aside.tell()
     if count > aside.count and not asked.strict:
         rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"
         say(f"{asked.events}: more records are refused; {rest}", "red")

@@ -25,6 +25,11 @@ class Counts:
     without_key: Counter[str] = field(default_factory=Counter)
     begun_anew: int = 0
 
+    def clear(self) -> None:
+        """Count from zero again."""
+        self.events = self.outputs = self.late = self.begun_anew = 0
+        self.without_key.clear()
+
 
 def run_html(rules: Sequence[str], engine: str, counts: Counts) -> str:
     """A small table: the rules of a run, its engine and its counts; all text in it is escaped."""

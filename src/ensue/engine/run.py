@@ -194,6 +194,11 @@ class Run:
         self._admission.late = events
 
     @property
+    def lateness(self) -> int:
+        """How far events may be out of order, in microseconds."""
+        return self._ordering.lateness
+
+    @property
     def max_jump(self) -> float:
         """How far an event may lie ahead of the events before it, in microseconds, or infinity."""
         return self._ordering.max_jump
@@ -257,6 +262,15 @@ class Run:
             due = [self._engine.next_due(), self._ordering.next_waiting]
         known = [each for each in due if each is not None]
         return min(known) + self._ordering.lateness if known else None
+
+    def end_of_waiting(self) -> int | None:
+        """The time to which `advance` reads all events that wait to be put in order, if any does.
+
+        Unlike after `finish`, the stream can go on then: what is older comes too late.
+        """
+        with self._lock:
+            waiting = self._ordering.waiting
+            return waiting[-1].time + self._ordering.lateness if waiting else None
 
     def finish(self, until: Instant | None = None) -> list[Event]:
         """End the stream: read what still waits to be put in order, then go on to `until`."""

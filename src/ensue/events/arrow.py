@@ -41,6 +41,7 @@ from ensue.events.mapping.rows import row_reader
 from ensue.events.mapping.tables import apply_table
 from ensue.events.nesting import value_at, without
 from ensue.events.plain_columns import plain_rows, plain_schema
+from ensue.events.record_ids import record_id
 from ensue.events.times import EARLIEST, LATEST, datetime_of, format_time
 from ensue.events.types import Attribute, EventType, TypeSystem, ValueType
 
@@ -160,7 +161,8 @@ def read_batches(
 class BatchReader:
     """Reads single rows of one schema, each as an event or as a refused record.
 
-    Raises `UsageError` if the columns do not make events. `where` names the table in messages.
+    Raises `UsageError` if the columns do not make events. `where` names the table in messages, and
+    `label` its file in ids of rows without one.
     """
 
     def __init__(
@@ -170,8 +172,10 @@ class BatchReader:
         source: str,
         where: str,
         mapping: UserMapping | None = None,
+        label: str | None = None,
     ) -> None:
         schema = plain_schema(schema)
+        self._label = label
         self._reader = row_reader(schema.names, mapping, types, source, convert_number, where)
         if mapping is None or mapping.is_default:
             check_time_column(schema.field("time").type, where)
@@ -188,18 +192,26 @@ class BatchReader:
         rows: pa.RecordBatch,
         numbers: Iterable[int],
         last: LastRecord | None = None,
-        rows_before: int = 0,
+        near: Sequence[int | None] | None = None,
     ) -> Iterator[Event | Rejected]:
-        """The records of rows; a refused one is counted from `rows_before` on."""
-        for number, row in zip(numbers, self._values.of(plain_rows(rows)), strict=True):
+        """The records of rows, which have these numbers.
+
+        `near` are the times that rows have in columns, for times without a year.
+        """
+        years = self._reader.years
+        for place, (number, row) in enumerate(
+            zip(numbers, self._values.of(plain_rows(rows)), strict=True)
+        ):
+            if years is not None:
+                years.near = None if near is None else near[place]
             if last is not None:
-                last.read(number - rows_before, partial(raw_text, self._names, row))
+                last.read(number, partial(raw_text, self._names, row))
             try:
                 if any(type(each) is NotText for each in row):
                     raise EventError(_no_texts(self._names, row))
-                event = self._reader.event(number, row)
+                event = self._reader.event(record_id(self._label, number), row)
             except EventError as error:
-                yield Rejected(number - rows_before, raw_text(self._names, row), error.problems)
+                yield Rejected(number, raw_text(self._names, row), error.problems)
             else:
                 yield event
 

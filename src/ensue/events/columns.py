@@ -37,6 +37,8 @@ NEEDED = ("type", "time")
 CONTEXT_COLUMNS = frozenset({"specversion", "id", "source", *NEEDED, *TEXT_ATTRIBUTES})
 DATA_COLUMN = "data"
 EXTENSION_PREFIX = "ce_"
+NUMBERED = ("id", "type")
+"""The attributes of CloudEvents of which a number is taken as its text."""
 
 MOST_COLUMNS = 10_000
 """The most columns of a table: each costs time in every chunk of rows."""
@@ -44,6 +46,13 @@ MOST_COLUMNS = 10_000
 Convert = Callable[[Any, ValueType], Any]
 """Converts the value of a cell to its declared type; a value that it cannot convert is returned as
 it is, and conformance says what is wrong with it."""
+
+
+def text_of_number(value: Any) -> Any:
+    """A number as its text, without a fraction where that is zero; any other value as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)
 
 
 def is_attribute_column(name: str) -> bool:
@@ -112,20 +121,20 @@ class RowReader:
     types: TypeSystem
     source: str
     convert: Convert
+    years: None = None
+    """Times of plain columns have years."""
 
-    def event(self, number: int, row: Sequence[Any]) -> Event:
-        """The event in a row. Raises `EventError` with all problems."""
+    def event(self, identity: str, row: Sequence[Any]) -> Event:
+        """The event in a row, by default of this id. Raises `EventError` with all problems."""
         problems: list[str] = []
         version = self._cell(row, "specversion")
         if version is not None and version != VERSION:
             problems.append(version_problem(version))
-        identity = self._cell(row, "id")
-        if isinstance(identity, int) and not isinstance(identity, bool):
-            identity = str(identity)
+        given = self._cell(row, "id")
         texts = {
-            "id": str(number) if identity is None else identity,
+            "id": identity if given is None else text_of_number(given),
             "source": self._cell(row, "source") or self.source,
-            "type": self._cell(row, "type"),
+            "type": text_of_number(self._cell(row, "type")),
         }
         problems += [
             text_problem(name, value)

@@ -4,13 +4,13 @@ In come a pattern such as `%d/%b/%Y:%H:%M:%S %z` and a text; out go microseconds
 space in a pattern stands for any white space in the text, also none before `%e`; all else stands
 for itself. Names of months are English whatever the locale is. Text without an offset is a time of
 the zone that the caller names, and text without a year a time of the year that the caller names.
-RFC 3339 is read by `times`.
+RFC 3339 is read by `times`, and whole columns are read by `mapping.patterned`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -18,11 +18,11 @@ from zoneinfo import ZoneInfo
 
 from ensue.events.times import EARLIEST, LATEST, local_time, microseconds_of
 
-_MONTHS: Final = (
+MONTHS: Final = (
     *("jan", "feb", "mar", "apr", "may", "jun"),
     *("jul", "aug", "sep", "oct", "nov", "dec"),
 )
-_FULL_MONTHS: Final = (
+FULL_MONTHS: Final = (
     *("january", "february", "march", "april", "may", "june"),
     *("july", "august", "september", "october", "november", "december"),
 )
@@ -32,8 +32,8 @@ DIRECTIVES: Final[Mapping[str, str]] = {
     "%Y": r"(?P<Y>\d{4})",
     "%y": r"(?P<y>\d{2})",
     "%m": r"(?P<m>1[0-2]|0?[1-9])",
-    "%b": rf"(?P<b>{'|'.join(_MONTHS)})",
-    "%B": rf"(?P<B>{'|'.join(_FULL_MONTHS)})",
+    "%b": rf"(?P<b>{'|'.join(MONTHS)})",
+    "%B": rf"(?P<B>{'|'.join(FULL_MONTHS)})",
     "%d": r"(?P<d>3[01]|[12]\d|0?[1-9])",
     "%e": r"\s*(?P<e>3[01]|[12]\d|0?[1-9])",
     "%j": r"(?P<j>36[0-6]|3[0-5]\d|[12]\d\d|0?[1-9]\d|0?0?[1-9])",
@@ -52,6 +52,9 @@ DIRECTIVES: Final[Mapping[str, str]] = {
 }
 """The directives, each with the text that it stands for."""
 
+YearOf = Callable[[Callable[[int], datetime]], int]
+"""Chooses the year of a time without one; it is given the local time as a function of the year."""
+
 _ELEMENT = re.compile(r"%.?|\s+|[^%\s]+", re.DOTALL)
 # Fields of which a pattern has at most one, since each says the same thing.
 _ONE_OF: Final = (("Y", "y"), ("m", "b", "B"), ("d", "e"), ("H", "I"), ("z", "Z"))
@@ -62,13 +65,16 @@ class TimePattern:
 
     def __init__(self, pattern: str) -> None:
         self.text = pattern
-        written, fields = _compiled(pattern)
-        self._match = re.compile(written, re.IGNORECASE | re.ASCII).fullmatch
+        self.regex, fields = _compiled(pattern)
+        self.fields = frozenset(fields)
+        self._match = re.compile(self.regex, re.IGNORECASE | re.ASCII).fullmatch
         self._is_epoch = "s" in fields
         self.has_year = self._is_epoch or bool(fields & {"Y", "y"})
         self.has_zone = self._is_epoch or bool(fields & {"z", "Z"})
 
-    def read(self, text: str, zone: ZoneInfo | None = None, year: int | None = None) -> int:
+    def read(
+        self, text: str, zone: ZoneInfo | None = None, year: int | YearOf | None = None
+    ) -> int:
         """Microseconds since 1970. Raises ValueError for text that does not fit the pattern.
 
         Text without an offset is local time in `zone`, or in UTC.
@@ -92,6 +98,11 @@ class TimePattern:
 def time_pattern(pattern: str) -> TimePattern:
     """The pattern that has been read, kept. Raises ValueError with what is wrong with it."""
     return TimePattern(pattern)
+
+
+def is_pattern(text: str | None) -> bool:
+    """Whether a text that says how times are read is a pattern, and not a unit."""
+    return text is not None and "%" in text
 
 
 def _compiled(pattern: str) -> tuple[str, set[str]]:
@@ -127,15 +138,32 @@ def _compiled(pattern: str) -> tuple[str, set[str]]:
     return "".join(written).replace(r"\s+\s*(?P<e>", r"\s*(?P<e>"), fields
 
 
-def _instant(parts: Mapping[str, str], zone: ZoneInfo | None, year: int | None) -> int:
+def _instant(parts: Mapping[str, str], zone: ZoneInfo | None, year: int | YearOf | None) -> int:
     """The instant without its fraction of a second."""
     if "Y" in parts:
         year = int(parts["Y"])
     elif "y" in parts:
-        # As POSIX reads two digits.
-        year = int(parts["y"]) + (1900 if int(parts["y"]) >= 69 else 2000)
-    if year is None:
+        year = full_year(int(parts["y"]))
+    elif year is None:
         raise ValueError("it has no year, and none was given")
+    elif not isinstance(year, int):
+        year = year(lambda each: _local(parts, each))
+    local = _local(parts, year)
+    if "z" in parts:
+        return microseconds_of(local.replace(tzinfo=UTC)) - _offset(parts["z"])
+    named = _named(parts["Z"]) if "Z" in parts else zone
+    if named is None:
+        return microseconds_of(local.replace(tzinfo=UTC))
+    return local_time(local, named)
+
+
+def full_year(digits: int) -> int:
+    """The year of two digits, as POSIX reads them."""
+    return digits + (1900 if digits >= 69 else 2000)
+
+
+def _local(parts: Mapping[str, str], year: int) -> datetime:
+    """What clocks show, without the fraction of a second. Raises ValueError for no day."""
     hour = int(parts.get("H", 0))
     if "I" in parts:
         hour = int(parts["I"]) % 12 + (12 if parts["p"].lower() == "pm" else 0)
@@ -146,21 +174,15 @@ def _instant(parts: Mapping[str, str], zone: ZoneInfo | None, year: int | None) 
     else:
         day = datetime(year, _month(parts), int(parts.get("d") or parts["e"]))
     # A leap second is the end of its minute, as in RFC 3339 text.
-    local = day + timedelta(
+    return day + timedelta(
         hours=hour, minutes=int(parts.get("M", 0)), seconds=int(parts.get("S", 0))
     )
-    if "z" in parts:
-        return microseconds_of(local.replace(tzinfo=UTC)) - _offset(parts["z"])
-    named = _named(parts["Z"]) if "Z" in parts else zone
-    if named is None:
-        return microseconds_of(local.replace(tzinfo=UTC))
-    return local_time(local, named)
 
 
 def _month(parts: Mapping[str, str]) -> int:
     if "m" in parts:
         return int(parts["m"])
-    names, name = (_MONTHS, parts["b"]) if "b" in parts else (_FULL_MONTHS, parts["B"])
+    names, name = (MONTHS, parts["b"]) if "b" in parts else (FULL_MONTHS, parts["B"])
     return names.index(name.lower()) + 1
 
 

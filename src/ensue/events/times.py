@@ -2,10 +2,12 @@
 
 Text may have any offset; instants are written in UTC with a `Z`. Digits beyond microseconds are cut
 off, never rounded, so that no instant moves forward. The second `:60` is the first instant of the
-next minute: the clock of an engine has no leap seconds. A space may replace the `T`, as RFC 3339
-allows. Text that is only nearly RFC 3339 (without an offset, or a date alone) is refused, because a
-guess would silently move events in time; if the user has named a time zone, text without an offset
-is local time there.
+next minute: the clock of an engine has no leap seconds. Forms that ISO 8601 allows beside RFC 3339
+and that can mean only one instant are read as well: without seconds, the basic form without
+separators (`20240506T070809Z`), a comma before the fraction, a space for the `T` or before the
+offset, and the offsets `+0200`, `+02` and `UTC`. Text without an offset, or a date alone, is
+refused, because a guess would silently move events in time; if the user has named a time zone, text
+without an offset is local time there. Any other form needs a pattern (`time_patterns`).
 """
 
 from __future__ import annotations
@@ -25,11 +27,18 @@ _has_shape = re.compile(
 
 _is_of_an_access_log = re.compile(r"\[?[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9:]{8}.*").fullmatch
 
-# Forms of ISO 8601 and of databases: a comma before the fraction, `+0200`, `+02`, `UTC`.
-_is_nearly = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2})(?:[.,]([0-9]+))?"
-    r" ?(?:Z|UTC|GMT|([+-][0-9]{2}):?([0-9]{2})?)?"
-).fullmatch
+_OFFSET = (
+    r" ?(?:(?P<Z>[Zz]|UTC|GMT)"
+    r"|(?P<z>[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9]|[+-](?:[01][0-9]|2[0-3])))?"
+)
+ISO_FORMS = (
+    r"(?P<Y>[0-9]{4})-(?P<m>[0-9]{2})-(?P<d>[0-9]{2})[Tt ](?P<H>[0-9]{2}):(?P<M>[0-9]{2})"
+    rf"(?::(?P<S>[0-9]{{2}})(?:[.,](?P<f>[0-9]+))?)?{_OFFSET}",
+    r"(?P<Y>[0-9]{4})(?P<m>[0-9]{2})(?P<d>[0-9]{2})[Tt ](?P<H>[0-9]{2})(?P<M>[0-9]{2})"
+    rf"(?:(?P<S>[0-9]{{2}})(?:[.,](?P<f>[0-9]+))?)?{_OFFSET}",
+)
+"""The forms of ISO 8601 that are read, with the names of the directives of `time_patterns`."""
+_has_form = tuple(re.compile(form).fullmatch for form in ISO_FORMS)
 
 _is_count = re.compile(r"[0-9]{9,19}(?:\.[0-9]+)?").fullmatch
 _DIGITS = {"s": 11, "ms": 14, "us": 17, "ns": 19}
@@ -60,11 +69,19 @@ def parse_time(text: str, zone: ZoneInfo | None = None) -> int:
     With a `zone`, text without an offset is local time there. Raises `ValueError` for any other
     text, and for instants outside the years 1 to 9999 of UTC.
     """
-    is_local = zone is not None and not _has_shape(text) and bool(_has_shape(f"{text}Z"))
-    if not is_local and not _has_shape(text):
-        raise ValueError(f"{_quoted(text)} is no RFC 3339 time{_hint(text)}")
-    leap = text[17:19] == "60"
-    plain = f"{text[:17]}59{text[19:]}" if leap else text
+    given, is_local = text, False
+    if not _has_shape(text):
+        written = _rewritten(text)
+        if written is None:
+            raise ValueError(f"{_quoted(text)} is no RFC 3339 time{_hint(text)}")
+        given, is_local = written
+        if is_local and zone is None:
+            raise ValueError(
+                f"{_quoted(text)} is no RFC 3339 time: the offset is missing, write `{text}Z` if it"
+                " is UTC, or name a time zone"
+            )
+    leap = given[17:19] == "60"
+    plain = f"{given[:17]}59{given[19:]}" if leap else given
     try:
         read = datetime.fromisoformat(plain.upper())
         instant = microseconds_of(read) if zone is None or not is_local else local_time(read, zone)
@@ -108,26 +125,31 @@ def _quoted(text: str) -> str:
 
 def _hint(text: str) -> str:
     """The advice for the most frequent near misses."""
-    if _has_shape(f"{text}Z"):
-        return f": the offset is missing, write `{text}Z` if it is UTC, or name a time zone"
-    if (near := _of_near(text)) and _has_shape(near) and near != text:
-        return f": write it as `{near}`"
     if _is_of_an_access_log(text):
-        return (
-            ": let the web server write it so, nginx by `$time_iso8601` and Apache by"
-            " `%{%Y-%m-%dT%H:%M:%S}t`"
-        )
+        return ": give its pattern, as `time=COLUMN:%d/%b/%Y:%H:%M:%S %z`"
     if _is_count(text):
         unit = next(unit for unit, digits in _DIGITS.items() if len(text.split(".")[0]) <= digits)
         return f": if it counts since 1970, say in which unit, as `time=COLUMN:{unit}`"
     return f": write it like `{EXAMPLE}` or `2024-05-06T09:08:09+02:00`"
 
 
-def _of_near(text: str) -> str | None:
-    """The RFC 3339 text of a time in the form of another standard; in UTC without an offset."""
-    found = _is_nearly(text)
+def _rewritten(text: str) -> tuple[str, bool] | None:
+    """Text of another form as RFC 3339 text, and whether its offset is missing; None for no form.
+
+    Text without an offset gets none here either.
+    """
+    found = next((match for form in _has_form if (match := form(text))), None)
     if found is None:
         return None
-    moment, fraction, hours, minutes = found.groups()
-    offset = f"{hours}:{minutes or '00'}" if hours else "Z"
-    return f"{moment}.{fraction}{offset}" if fraction else f"{moment}{offset}"
+    year, month, day, hour, minute, second, fraction = found.group(
+        "Y", "m", "d", "H", "M", "S", "f"
+    )
+    moment = f"{year}-{month}-{day}T{hour}:{minute}:{second or '00'}"
+    if fraction:
+        moment = f"{moment}.{fraction}"
+    if found["Z"]:
+        return f"{moment}Z", False
+    offset = found["z"]
+    if not offset:
+        return moment, True
+    return f"{moment}{offset[:3]}:{offset[3:].removeprefix(':') or '00'}", False

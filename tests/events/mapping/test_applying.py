@@ -28,7 +28,7 @@ AT = parse_time("2024-05-06T07:08:09.123Z")
 
 
 def read(mapping: Mapping, members: dict[str, Any], types: TypeSystem) -> Event:
-    made = apply_row(mapping, members, types, number=7, source="log")
+    made = apply_row(mapping, members, types, identity="7", source="log")
     return conform(event_of(made), types)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo
@@ -17,20 +18,31 @@ import typer
 
 from ensue.cli.column_run import ColumnRun, gathered, is_for_columns
 from ensue.cli.event_run import EventRun, RunReport
+from ensue.cli.followed.grown_file import GrownFile, can_grow
+from ensue.cli.followed.grown_outputs import GrownOutputs
+from ensue.cli.followed.journal import Journal, made_by
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
     ColumnsOption,
     LibraryFiles,
+    NullOption,
     OntologyFiles,
     TimezoneOption,
     TypeOption,
+    YearOption,
     load_library,
     mention_warnings,
     require_correlation,
 )
 from ensue.cli.outputs import OutputWriter, refuse_other_formats
 from ensue.cli.progress import progress_bars
-from ensue.cli.side_outputs import LateEvents, RefusedRecords, file_of_history, refuse_shared_files
+from ensue.cli.side_outputs import (
+    LateEvents,
+    Naming,
+    RefusedRecords,
+    file_of_history,
+    refuse_shared_files,
+)
 from ensue.cli.signals import noted_signals
 from ensue.cli.spark_run import (
     SPARK,
@@ -51,9 +63,10 @@ from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping, refuse_derived
-from ensue.events.records.following import follow as follow_inputs
+from ensue.events.records.following import Follower, Reading
 from ensue.events.records.reading import read_events
 from ensue.events.sources import LINES, InputFile, open_inputs
+from ensue.events.sources.contents import Given
 from ensue.events.times import parse_time
 from ensue.library import duration_microseconds
 
@@ -132,9 +145,11 @@ def run(
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="The names of the columns, for CSV files without a header line.",
+            help="The names of the columns, for CSV files without a header line. If the last name"
+            " ends in ..., its column takes the rest of each line.",
         ),
     ] = None,
+    null: NullOption = None,
     follow: Annotated[
         bool,
         typer.Option(
@@ -155,6 +170,7 @@ def run(
     columns: ColumnsOption = None,
     type: TypeOption = None,  # noqa: A002
     timezone: TimezoneOption = None,
+    year: YearOption = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -177,6 +193,9 @@ def run(
         ),
     ] = "auto",
     ontology: OntologyFiles = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Name each refused record, not each cause once.")
+    ] = False,
 ) -> None:
     """Run a library over events, and write its outputs.
 
@@ -212,7 +231,7 @@ def run(
         choices = ", ".join(f"`{each}`" for each in known)
         raise UsageError(f"there is no engine `{engine}`; choose one of {choices}")
     allowed_lateness = _duration("--lateness", lateness)
-    mapping = Mapping.parse(",".join(columns or ()), type, timezone)
+    mapping = Mapping.parse(",".join(columns or ()), type, timezone, year)
     end = _time("--until", until, mapping.zone)
     written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
     refuse_other_formats(out)
@@ -247,6 +266,7 @@ def run(
                 strict,
                 max_jump,
                 header,
+                tuple(null or ()),
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
@@ -254,23 +274,49 @@ def run(
     types = library.checked.types
     with ExitStack() as files:
         bars = files.enter_context(progress_bars(outputs_on_screen=out is None))
-        inputs = open_inputs(events, format, delimiter, header)
+        inputs = open_inputs(events, format, delimiter, header, null or ())
         if any(each.needs_pyarrow for each in inputs):
             load_pyarrow()
         refuse_shared_files([*(("--events", each.path) for each in inputs), *written.items()], [])
         as_lines = all(each.format == LINES for each in inputs)
-        refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files)
-        outputs = OutputWriter(out, library.checked, correlation, files, grows=follow or live)
+        journal: Journal | None = None
+        opened = None
+        outputs: OutputWriter | GrownOutputs
+        if out is not None and (follow or live) and can_grow(out):
+            if follow and not explain and history is None and all(e.is_file for e in inputs):
+                given = {
+                    "--columns": ",".join(columns or ()),
+                    "--type": type,
+                    "--timezone": timezone,
+                    "--year": year,
+                    "--lateness": lateness,
+                    "--correlation": correlation,
+                    "--max-jump": None if max_jump == AUTO else max_jump,
+                }
+                journal = Journal(out, made_by(str(library), given))
+                files.callback(journal.close)
+                opened = journal.grown_file
+                parts = None if journal.state is None else journal.state.parts
+                outputs = GrownOutputs(out, library.checked, correlation, opened, parts)
+            else:
+                opened = GrownFile
+                outputs = GrownOutputs(out, library.checked, correlation, opened, alone=True)
+        else:
+            outputs = OutputWriter(out, library.checked, correlation, files, grows=follow or live)
+        naming: Naming = "at once" if strict or follow or live else "at the end"
+        naming = "each" if verbose else naming
+        refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files, opened, naming)
         is_bounded = not streams and not explain and history is None and engine != SPARK
         if is_bounded and engine == "auto":
             inputs = gathered(inputs)
         is_stream_of_files = not (is_bounded or follow or live or explain) and history is None
         is_stream_of_files &= all(each.size is not None for each in inputs)
-        late_events = LateEvents(late, files)
+        late_events = LateEvents(late, files, opened)
         running: EventRun | ColumnRun
         if (is_bounded or is_stream_of_files) and (
             engine == "batch" or (engine == "auto" and is_for_columns(inputs))
         ):
+            assert isinstance(outputs, OutputWriter)
             order = None if is_bounded else ColumnOrdering(allowed_lateness or 0, allowed_jump)
             running = ColumnRun(
                 library.checked,
@@ -295,21 +341,32 @@ def run(
                 )
             else:
                 publications = None if history is None else files.enter_context(_opened(history))
-                run_of_library = Run(
-                    library.checked,
-                    engine,
-                    allowed_lateness or 0,
-                    explain,
-                    publications,
-                    allowed_jump,
-                )
+                if journal is not None and journal.state is not None:
+                    state = journal.state.engine
+                    run_of_library = Run.resume(library.checked, state)
+                    run_of_library.counts.clear()
+                else:
+                    run_of_library = Run(
+                        library.checked,
+                        engine,
+                        allowed_lateness or 0,
+                        explain,
+                        publications,
+                        allowed_jump,
+                    )
             records: Iterator[Event | Rejected | None]
             last = LastRecord()
+            follower: Follower | None = None
             if follow or live:
                 stops = files.enter_context(noted_signals())
-                records = follow_inputs(
-                    events, inputs, types, mapping, grow=follow, stops=stops, last=last
+                reading = Reading(
+                    types, mapping, last, Given.of(format, delimiter, header, null or ())
                 )
+                places = None if journal is None else journal.places
+                follower = Follower(events, inputs, reading, journal, places)
+                records = follower.records(grow=follow, stops=stops)
+                if journal is None:
+                    records = chain(records, follower.rest())
             else:
                 records = read_events(
                     inputs, types, progress=bars.reading, mapping=mapping, last=last
@@ -325,7 +382,14 @@ def run(
                 by_wall_clock=live,
                 strict=strict,
                 explain=explain,
+                library=library.checked,
+                journal=journal,
             )
+            if journal is not None:
+                assert follower is not None
+                assert isinstance(outputs, GrownOutputs)
+                journal.bind(run_of_library, follower, outputs)
+                running.again(journal, follower)
             stopped = not running.feed(records, in_order=streams, bars=bars)
         if stopped:
             outputs.abandon()
@@ -342,6 +406,7 @@ def run(
         explained=running.run if explain and isinstance(running, EventRun) else None,
         only=correlation,
         due=running.due,
+        unit=mapping.unit("time"),
     )
     report.tell(None if stopped else out, end)
     if stopped:

@@ -69,6 +69,7 @@ ENTRIES = {
     "mcp": CommandEntry("mcp", "mcp", "Tools for assistants: check, explain, compare, test, run."),
     "demo": CommandEntry("demo", "demo", "Show an example in a minute: a rule, events, outputs."),
     "bench": CommandEntry("bench", "bench", "Measure Ensue on this machine, beside other engines."),
+    "warm": CommandEntry("warm", "warm", "Compile what the first runs would compile."),
     "history": CommandEntry(
         "history", "app", "Keep events in a history, find them, run rules over them."
     ),

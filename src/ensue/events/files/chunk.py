@@ -21,15 +21,14 @@ Rows = npt.NDArray[np.int64]
 Singly = Callable[[Rows], list[Event | Rejected]]
 
 
-RAW, ROW, NUMBER = "\0raw", "\0row", "\0number"
-"""Columns of stored records: their bytes in a text file, their numbers over all files, which are
-ids of records without one, and their numbers in their own files."""
+RAW, NUMBER = "\0raw", "\0number"
+"""Columns of stored records: their bytes in a text file, and their numbers in their own files."""
 
 
-def stored_lines(raws: list[bytes], rows: Rows, numbers: Rows) -> pa.RecordBatch:
+def stored_lines(raws: list[bytes], numbers: Rows) -> pa.RecordBatch:
     """Records of a text file in the form in which they are stored."""
-    columns = [pa.array(raws, pa.binary()), pa.array(rows), pa.array(numbers)]
-    return pa.RecordBatch.from_arrays(columns, names=[RAW, ROW, NUMBER])
+    columns = [pa.array(raws, pa.binary()), pa.array(numbers)]
+    return pa.RecordBatch.from_arrays(columns, names=[RAW, NUMBER])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.chunk import NUMBER, RAW, ROW, Chunk, Rows
+from ensue.events.files.chunk import NUMBER, RAW, Chunk, Rows
 from ensue.events.files.joining import Joined, part_of, with_file
 from ensue.events.files.sorting import BATCH_ROWS, SORT_BYTES, TIME, Cursor, Sorter, merged
 from ensue.events.files.tables import TableChunks
@@ -138,21 +138,30 @@ class OrderedRecords:
 
     def _read_again(self, place: int, rows: pa.RecordBatch) -> Chunk:
         file = self._inputs[place]
-        numbers, in_file = (
-            rows.column(rows.schema.get_field_index(name)).to_numpy() for name in (ROW, NUMBER)
+        numbers, times = (
+            rows.column(rows.schema.get_field_index(name)).to_numpy() for name in (NUMBER, TIME)
         )
         if file.format in ("parquet", "arrow"):
-            own = rows.drop_columns([FILE, TIME, ROW, NUMBER])
+            own = rows.drop_columns([FILE, TIME, NUMBER])
             where = f"`{file.name}`"
-            tables = TableChunks(own.schema, self._types, file.name, where, self._mapping)
-            chunk = tables.chunk(own, numbers, in_file)
+            tables = TableChunks(
+                own.schema, self._types, file.name, where, self._mapping, file.label
+            )
+            chunk = tables.chunk(own, numbers, times)
         else:
             block = b"".join(rows.column(rows.schema.get_field_index(RAW)).to_pylist())
             if file.format == LINES:
-                lines = LineChunks(self._types, file.name, self._mapping)
-                chunk = lines.chunk(block, numbers, in_file)
+                lines = LineChunks(self._types, file.name, self._mapping, label=file.label)
+                chunk = lines.chunk(block, numbers, times)
             else:
-                cells = CellChunks(self._types, file.name, file.delimiter, self._mapping)
+                cells = CellChunks(
+                    self._types,
+                    file.name,
+                    file.delimiter,
+                    self._mapping,
+                    label=file.label,
+                    nulls=file.nulls,
+                )
                 cells.use_header(self._headers[place])
-                chunk, _ = cells.chunk(block, True, numbers, in_file)
+                chunk, _ = cells.chunk(block, True, numbers, times)
         return with_file(chunk, None if file.is_stdin else file.path)

@@ -38,14 +38,13 @@ def read_chunks(
     progress: OnProgress | None = None,
     bounds: Bounds = BOUNDS,
 ) -> Iterator[FileChunk]:
-    """The chunks of several files. Records without an id are numbered over all files."""
+    """The chunks of several files, one file after the other."""
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
-    before = rows = 0
+    before = 0
     for each in with_content(inputs):
         told = None if progress is None else FileProgress(progress, before, total)
-        for chunk in _chunks(each, types, mapping, rows, told, bounds):
-            rows += len(chunk)
+        for chunk in _chunks(each, types, mapping, told, bounds):
             yield FileChunk(each, chunk)
         before += each.size or 0
     if progress:
@@ -56,20 +55,26 @@ def _chunks(
     each: InputFile,
     types: TypeSystem,
     mapping: Mapping | None,
-    rows_before: int,
     told: FileProgress | None,
     bounds: Bounds,
 ) -> Iterator[Chunk]:
     if each.format in ("parquet", "arrow"):
-        yield from _table_chunks(each, types, mapping, rows_before, told)
+        yield from _table_chunks(each, types, mapping, told)
         return
     with each.open(told) as file:
         if each.format == LINES:
-            lines = LineChunks(types, each.name, mapping, rows_before, bounds)
+            lines = LineChunks(types, each.name, mapping, bounds, each.label)
             yield from lines.chunks(file, each.path)
         else:
             cells = CellChunks(
-                types, each.name, each.delimiter, mapping, rows_before, each.header, bounds
+                types,
+                each.name,
+                each.delimiter,
+                mapping,
+                each.header,
+                bounds,
+                label=each.label,
+                nulls=each.nulls,
             )
             yield from cells.chunks(file, each.path)
 
@@ -78,7 +83,6 @@ def _table_chunks(
     each: InputFile,
     types: TypeSystem,
     mapping: Mapping | None,
-    rows_before: int,
     told: FileProgress | None,
 ) -> Iterator[Chunk]:
     # Parquet takes long to import, and text does not need it.
@@ -96,11 +100,10 @@ def _table_chunks(
         else:
             schema, batches = open_arrow(stack.enter_context(each.open()), each.name, stack)
             total = None
-        chunks = TableChunks(schema, types, each.name, f"`{each.name}`", mapping)
+        chunks = TableChunks(schema, types, each.name, f"`{each.name}`", mapping, each.label)
         done = 0
         for rows in batches:
-            in_file = np.arange(done + 1, done + 1 + len(rows))
-            yield chunks.chunk(rows, in_file + rows_before, in_file)
+            yield chunks.chunk(rows, np.arange(done + 1, done + 1 + len(rows)))
             done += len(rows)
             if progress:
                 progress(done, total)

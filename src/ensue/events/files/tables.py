@@ -20,12 +20,14 @@ from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import Layout, extension_column
 from ensue.events.event import Event, Rejected
 from ensue.events.files.attributes import DeclaredAttributes
-from ensue.events.files.chunk import NUMBER, ROW, Chunk, Mask, Rows
+from ensue.events.files.chunk import NUMBER, Chunk, Mask, Rows
 from ensue.events.mapping import Mapping
-from ensue.events.mapping.instants import TIME, instants_in, is_text, null_rows
+from ensue.events.mapping.instants import TIME, instants_in, is_text, null_rows, texts_of
 from ensue.events.mapping.tables import apply_table
+from ensue.events.mapping.years import Years
 from ensue.events.nesting import is_nested
 from ensue.events.plain_columns import plain_rows
+from ensue.events.record_ids import record_ids
 from ensue.events.types import TypeSystem
 
 _FIRST_NOT_ASCII = 128
@@ -41,21 +43,24 @@ class TableChunks:
         source: str,
         where: str,
         mapping: Mapping | None = None,
+        label: str | None = None,
     ) -> None:
-        self._reader = BatchReader(schema, types, source, where, mapping)
+        """`label` is the file in ids of rows without one; without it they are numbers."""
+        self._reader = BatchReader(schema, types, source, where, mapping, label)
+        self._label = label
         self._mapping = mapping or Mapping()
+        self._years = Years.of(self._mapping.year)
         self._types = types
         self._source = source
         self._where = where
         self._declared = DeclaredAttributes(types)
 
-    def chunk(self, rows: pa.RecordBatch, numbers: Rows, in_file: Rows | None = None) -> Chunk:
-        """The chunk of a batch; `numbers` are ids for rows without one.
+    def chunk(self, rows: pa.RecordBatch, numbers: Rows, near: Rows | None = None) -> Chunk:
+        """The chunk of a batch; `numbers` are those of its rows in their file.
 
-        `in_file` are the numbers of rows in their file, if they are others.
+        `near` are the times of rows that are read again.
         """
         rows = plain_rows(rows)
-        in_file = numbers if in_file is None else in_file
         doubtful = _not_utf8(rows)
         given = rows
         if doubtful.any():
@@ -63,29 +68,29 @@ class TableChunks:
             given = _without_bad_text(rows, doubtful)
         mapped = given
         if not self._mapping.is_default:
-            mapped, unread = apply_table(self._mapping, given, self._types, self._where)
+            mapped, unread = apply_table(
+                self._mapping, given, self._types, self._where, self._years, near
+            )
             doubtful |= False if unread is None else unread
         plain = _PlainRows(mapped, self._declared, self._source, self._where, doubtful)
-        columns = plain.columns(numbers)
+        columns = plain.columns(record_ids(self._label, numbers))
         reader = self._reader
 
         def singly(places: Rows) -> list[Event | Rejected]:
-            taken = reader.read(rows.take(pa.array(places)), numbers[places].tolist())
-            return [
-                each if isinstance(each, Event) else each.numbered(number)
-                for each, number in zip(taken, in_file[places].tolist(), strict=True)
-            ]
+            taken = rows.take(pa.array(places))
+            times = columns["time"].take(pa.array(places)).cast(pa.int64()).to_pylist()
+            return list(reader.read(taken, numbers[places].tolist(), near=times))
 
         def original(places: Rows) -> list[Rejected]:
             texts = reader.texts(rows.take(pa.array(places)))
             return [
                 Rejected(number, text, ())
-                for number, text in zip(in_file[places].tolist(), texts, strict=True)
+                for number, text in zip(numbers[places].tolist(), texts, strict=True)
             ]
 
         def record(places: Rows) -> pa.RecordBatch:
-            taken = rows.take(pa.array(places)).append_column(ROW, pa.array(numbers[places]))
-            return taken.append_column(NUMBER, pa.array(in_file[places]))
+            taken = rows.take(pa.array(places))
+            return taken.append_column(NUMBER, pa.array(numbers[places]))
 
         return Chunk(
             pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)),
@@ -117,11 +122,12 @@ class _PlainRows:
         self._layout = Layout.of(rows.schema.names, where)
         self.has_other_data = False
 
-    def columns(self, numbers: Rows) -> dict[str, pa.Array]:
+    def columns(self, ids: pa.Array) -> dict[str, pa.Array]:
+        """The columns; `ids` are those of rows without one."""
         context = {name: self._rows.column(at) for name, at in self._layout.context.items()}
         columns = {"time": self._time(context["time"])}
         columns["type"] = self._type(context["type"])
-        columns["id"] = self._id(context.get("id"), numbers)
+        columns["id"] = self._id(context.get("id"), ids)
         if "source" in context:
             source = self._text(context["source"])
             lacking = is_empty(source) | null_rows(source)
@@ -129,7 +135,7 @@ class _PlainRows:
                 source = pc.if_else(pa.array(lacking), pa.scalar(self._source), source)
             columns["source"] = source
         else:
-            columns["source"] = pa.repeat(pa.scalar(self._source), len(numbers))
+            columns["source"] = pa.repeat(pa.scalar(self._source), len(ids))
         if (version := context.get("specversion")) is not None:
             if is_text(_plain_type(version.type)):
                 fits = pc.fill_null(pc.equal(_decoded(version), VERSION), True)
@@ -141,14 +147,22 @@ class _PlainRows:
         self._add_attributes(columns)
         return columns
 
-    def _id(self, identity: pa.Array | None, numbers: Rows) -> pa.Array:
-        """The ids, with the number of the row where it has none."""
+    def _id(self, identity: pa.Array | None, own: pa.Array) -> pa.Array:
+        """The ids, with the place of the row where it has none."""
         if identity is None:
-            return pa.array(numbers).cast(pa.string())
-        if pa.types.is_integer(identity.type):
-            identity = identity.cast(pa.string())
-        text = self._text(identity)
-        return pc.coalesce(text, pa.array(numbers).cast(pa.string())) if text.null_count else text
+            return own
+        text = self._text(self._numbers_as_text(identity))
+        return pc.coalesce(text, own) if text.null_count else text
+
+    def _numbers_as_text(self, column: pa.Array) -> pa.Array:
+        """A column of numbers as text; rows with a fraction are doubtful."""
+        if pa.types.is_integer(column.type):
+            return column.cast(pa.string())
+        if pa.types.is_floating(column.type):
+            text = texts_of(column)
+            self._doubtful |= null_rows(text) & ~null_rows(column)
+            return text
+        return column
 
     def _time(self, column: pa.Array) -> pa.Array:
         found = instants_in(column, None, None)
@@ -162,7 +176,7 @@ class _PlainRows:
         if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
             self._doubtful |= null_rows(column)
             return column
-        return self._text(column, needed=True)
+        return self._text(self._numbers_as_text(column), needed=True)
 
     def _text(self, column: pa.Array, needed: bool = False) -> pa.Array:
         """A column of text; rows with other values, or with a null where `needed`, are doubtful."""

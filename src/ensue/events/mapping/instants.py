@@ -1,11 +1,13 @@
 """Instants of whole columns, as `values` reads single ones.
 
-In comes an Arrow column of timestamps, texts or numbers; out go microseconds since 1970, and the
-rows that are null or were not read. Compiled loops are loaded for text only.
+In comes an Arrow column of timestamps, texts or numbers, with a unit or a pattern if it has one;
+out go microseconds since 1970, and the rows that are null or were not read. Compiled loops are
+loaded for text only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
@@ -16,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.events.mapping.values import REAL_FACTORS, WHOLE_FACTORS, mapped_instant
+from ensue.events.mapping.years import Years
+from ensue.events.time_patterns import is_pattern, time_pattern
 from ensue.events.times import EARLIEST, EPOCH, LATEST
 
 TIME = pa.timestamp("us", "UTC")
@@ -33,12 +37,14 @@ class ReadInstants(NamedTuple):
 
 
 def is_time(type_: pa.DataType, unit: str | None) -> bool:
-    """Whether a column of a type can have instants; numbers only with a unit."""
+    """Whether a column of a type can have instants; numbers only with a unit or a pattern."""
     kind = pa.types
     if kind.is_dictionary(type_):
         return is_time(type_.value_type, unit)
     if kind.is_null(type_) or is_text(type_):
         return True
+    if is_pattern(unit):
+        return has_text(type_)
     if unit is None:
         return bool(kind.is_timestamp(type_))
     return bool(kind.is_integer(type_) or kind.is_floating(type_) or kind.is_decimal(type_))
@@ -49,10 +55,37 @@ def is_text(type_: pa.DataType) -> bool:
     return bool(kind.is_string(type_) or kind.is_large_string(type_) or kind.is_string_view(type_))
 
 
-def instants_in(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> ReadInstants:
-    """The instants of a column for which `is_time` holds."""
+def has_text(type_: pa.DataType) -> bool:
+    """Whether values of a type have one text: text itself, numbers, days and clocks."""
+    kind = pa.types
+    if kind.is_dictionary(type_):
+        return has_text(type_.value_type)
+    return bool(
+        is_text(type_)
+        or kind.is_null(type_)
+        or kind.is_integer(type_)
+        or kind.is_floating(type_)
+        or kind.is_date(type_)
+        or kind.is_time(type_)
+    )
+
+
+def instants_in(
+    column: pa.Array,
+    unit: str | None,
+    zone: ZoneInfo | None,
+    years: Years | None = None,
+    near: Any = None,
+) -> ReadInstants:
+    """The instants of a column for which `is_time` holds.
+
+    `years` finds the years of times of a pattern without one, in the order of the rows; `near` are
+    the times of rows that are read again, in microseconds.
+    """
     kind = pa.types
     type_ = column.type
+    if is_pattern(unit):
+        return _of_pattern(texts_of(column), unit or "", zone, years, near)
     if kind.is_dictionary(type_):
         return _of_dictionary(column, unit, zone)
     missing = null_rows(column)
@@ -87,6 +120,37 @@ def _of_dictionary(column: pa.Array, unit: str | None, zone: ZoneInfo | None) ->
     return ReadInstants(known.values[places], gone, known.unread[places] & ~gone)
 
 
+def texts_of(column: pa.Array) -> pa.Array:
+    """The texts of a column for which `has_text` holds; null for a real number with a fraction."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_floating(column.type):
+        is_whole = pc.equal(pc.trunc(column), column)
+        # Beyond 64 bits there is no time, and a cast would fail.
+        is_whole = pc.and_(is_whole, pc.less(pc.abs(column), 2.0**62))
+        column = pc.if_else(is_whole, column, None).cast(pa.int64())
+    return column if pa.types.is_string(column.type) else column.cast(pa.string())
+
+
+def joined_columns(columns: Sequence[pa.Array]) -> pa.Array:
+    """Columns for which `has_text` holds as one text, with spaces between; null if one is null."""
+    return pc.binary_join_element_wise(*map(texts_of, columns), " ")
+
+
+def _of_pattern(
+    text: pa.Array, pattern: str, zone: ZoneInfo | None, years: Years | None, near: Any
+) -> ReadInstants:
+    from ensue.events.mapping.patterned import instants_of_pattern
+
+    missing = null_rows(text)
+    values, read, local = instants_of_pattern(text, time_pattern(pattern), years, near)
+    unread = ~read & ~missing
+    if zone is not None and local.any():
+        values[local], wrong = in_zone(values[local], zone)
+        unread[local] |= wrong
+    return ReadInstants(values, missing, unread)
+
+
 def _spans(text: pa.Array) -> tuple[Any, Any]:
     _, offsets, data = text.buffers()
     width: Any = np.int64 if pa.types.is_large_string(text.type) else np.int32
@@ -97,7 +161,24 @@ def _spans(text: pa.Array) -> tuple[Any, Any]:
 
 def _of_text(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
     data, ends = _spans(text)
-    return times_in_text(data, ends[:-1], ends[1:], zone)
+    values, unread = times_in_text(data, ends[:-1], ends[1:], zone)
+    others = np.flatnonzero(unread & ~null_rows(text))
+    if len(others):
+        values[others], unread[others] = _of_other_forms(text.take(pa.array(others)), zone)
+    return values, unread
+
+
+def _of_other_forms(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
+    """The instants of texts that are not quite RFC 3339, and the rows that were not read."""
+    from ensue.events.mapping.patterned import instants_of_iso
+
+    values, read, local = instants_of_iso(text)
+    unread = ~read
+    if zone is None:
+        return values, unread | local
+    values[local], wrong = in_zone(values[local], zone)
+    unread[local] |= wrong
+    return values, unread
 
 
 def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> tuple[Any, Any]:

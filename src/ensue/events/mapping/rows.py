@@ -9,8 +9,8 @@ against declared types in `conformance`.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from collections.abc import Mapping as MappingOf
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,14 +20,17 @@ from ensue.events.columns import (
     CONTEXT_COLUMNS,
     DATA_COLUMN,
     EXTENSION_PREFIX,
+    NUMBERED,
     Convert,
     Layout,
     RowReader,
+    text_of_number,
 )
 from ensue.events.conformance import conform
 from ensue.events.event import RESERVED, Event
-from ensue.events.mapping.definition import Mapping
-from ensue.events.mapping.values import mapped_instant
+from ensue.events.mapping.definition import Mapping, Origin
+from ensue.events.mapping.values import joined, mapped_instant
+from ensue.events.mapping.years import Years
 from ensue.events.nesting import is_nested, value_at, with_nulls, with_values
 from ensue.events.times import datetime_of, format_time
 from ensue.events.types import TypeSystem, ValueType
@@ -40,40 +43,45 @@ def apply_row(
     members: MappingOf[str, Any],
     types: TypeSystem,
     *,
-    number: int = 1,
+    identity: str = "1",
     source: str = "record",
     convert: Convert | None = None,
+    years: Years | None = None,
 ) -> dict[str, Any]:
     """The members of a CloudEvent from a JSON object or, with `convert`, from a row of a table.
 
-    `number` and `source` are the id and the source of a record without them. Raises `EventError`
-    with the problems of times; `event_of` and `conform` find all others.
+    `identity` and `source` are the id and the source of a record without them, and `years` finds
+    the years that times lack. Raises `EventError` with the problems of times; `event_of` and
+    `conform` find all others.
     """
     if convert is None and not mapping.is_plain:
         return _local_cloud_event(mapping, members, types)
     problems: list[str] = []
-    context, attributes = _sorted_members(mapping, members)
+    times = _Times(mapping, years or Years.of(mapping.year), problems)
+    # The members of an object are not known before it is read, so that `+` always joins them.
+    names = members if convert is not None else ()
+    context, attributes = _sorted_members(mapping, members, names)
     for name, origin in mapping.columns.items():
-        found = find(members, origin.path)
-        value = None if found is ABSENT else found
+        value = _mapped_value(members, origin, names)
         if name in CONTEXT_COLUMNS or name.startswith(EXTENSION_PREFIX):
             context[name] = value
         else:
             attributes = with_values(attributes, {name: value})
     if mapping.type is not None:
         context["type"] = mapping.type
-    if isinstance(identity := context.get("id"), int) and not isinstance(identity, bool):
-        context["id"] = str(identity)
+    for name in NUMBERED:
+        if name in context:
+            context[name] = text_of_number(context[name])
     event_members = {
         name.removeprefix(EXTENSION_PREFIX): value
         for name, value in context.items()
         if value is not None
     }
     event_members.setdefault("specversion", VERSION)
-    event_members.setdefault("id", str(number))
+    event_members.setdefault("id", identity)
     event_members["source"] = event_members.get("source") or source
     if "time" in event_members:
-        event_members["time"] = _instant(mapping, event_members["time"], problems)
+        event_members["time"] = times.instant(event_members["time"])
     else:
         place = mapping.columns.get("time")
         looked = "" if place is None else f": there is nothing at `{place.path}`"
@@ -82,7 +90,7 @@ def apply_row(
     data = _whole(attributes, convert, problems)
     if isinstance(data, MappingOf):
         data = _shaped(data, declared, convert)
-        data = _with_instants(mapping, data, declared, problems)
+        data = times.within(data, declared)
     if problems:
         raise EventError(problems)
     event_members[DATA_COLUMN] = data or None
@@ -105,16 +113,18 @@ class MappedRowReader:
         self._types = types
         self._source = source
         self._convert = convert
+        self.years = Years.of(mapping.year)
 
-    def event(self, number: int, row: Sequence[Any]) -> Event:
+    def event(self, identity: str, row: Sequence[Any]) -> Event:
         """The event in a row. Raises `EventError` with all problems."""
         event_members = apply_row(
             self._mapping,
             dict(zip(self._names, row, strict=True)),
             self._types,
-            number=number,
+            identity=identity,
             source=self._source,
             convert=self._convert,
+            years=self.years,
         )
         return conform(event_of(event_members), self._types)
 
@@ -130,14 +140,16 @@ def row_reader(
     """The reader of the rows of a table. Raises `UsageError` if its columns make no events."""
     if mapping is None or mapping.is_default:
         return RowReader(Layout.of(names, where), types, source, convert)
-    if missing := [
-        name
+    missing = [
+        (name, path)
         for name, origin in mapping.columns.items()
-        if origin.path not in names and origin.path.partition(".")[0] not in names
-    ]:
+        for path in origin.sources(names)
+        if path not in names and path.partition(".")[0] not in names
+    ]
+    if missing:
         raise UsageError(mapping.without_columns(missing, names, where))
     renamed = [*mapping.columns, *(["type"] if mapping.type is not None else [])]
-    moved = {origin.path for origin in mapping.columns.values()}
+    moved = mapping.moved(names)
     kept = [name for name in names if name not in moved and name not in renamed]
     Layout.of([*renamed, *kept], where)
     return MappedRowReader(names, mapping, types, source, convert)
@@ -148,14 +160,22 @@ def _local_cloud_event(
 ) -> dict[str, Any]:
     """A CloudEvent, with times without an offset read in the zone of the mapping."""
     adapted, problems = dict(members), list[str]()
+    times = _Times(mapping, None, problems)
     if isinstance(data := adapted.get(DATA_COLUMN), MappingOf):
         declared = types.attributes(str(adapted.get("type")))
-        adapted[DATA_COLUMN] = _with_instants(mapping, data, declared, problems)
+        adapted[DATA_COLUMN] = times.within(data, declared)
     if isinstance(time := adapted.get("time"), str):
-        adapted["time"] = _instant(mapping, time, problems)
+        adapted["time"] = times.instant(time)
     if problems:
         raise EventError(problems)
     return adapted
+
+
+def _mapped_value(members: MappingOf[str, Any], origin: Origin, names: Collection[str]) -> Any:
+    """The value of an origin, joined from its columns; None if there is none."""
+    found = [find(members, path) for path in origin.sources(names)]
+    values = [None if each is ABSENT else each for each in found]
+    return values[0] if len(values) == 1 else joined(values)
 
 
 def find(members: Any, path: str) -> Any:
@@ -169,14 +189,14 @@ def find(members: Any, path: str) -> Any:
 
 
 def _sorted_members(
-    mapping: Mapping, members: MappingOf[str, Any]
+    mapping: Mapping, members: MappingOf[str, Any], names: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The members that are attributes of CloudEvents, and those of the data.
 
     A member that the mapping renames has no longer its own name, and a member whose name the
     mapping gives to another one is left out.
     """
-    moved = {origin.path for origin in mapping.columns.values()}
+    moved = mapping.moved(names)
     taken = {*mapping.columns, *(["type"] if mapping.type is not None else [])}
     context: dict[str, Any] = {}
     attributes: dict[str, Any] = {}
@@ -235,33 +255,40 @@ def _shaped(
     return {name: each for name, each in whole.items() if each is not None or name in declared}
 
 
-def _with_instants(
-    mapping: Mapping,
-    data: MappingOf[str, Any],
-    declared: MappingOf[str, ValueType],
-    problems: list[str],
-) -> MappingOf[str, Any]:
-    """The data with times read by the unit or the zone of the mapping."""
-    units = {name: origin.unit for name, origin in mapping.columns.items() if origin.unit}
-    wanted = [name for name, type_ in declared.items() if type_.name == "timestamp"]
-    changed: dict[str, Any] = {}
-    for name in dict.fromkeys([*(name for name in units if name != "time"), *wanted]):
-        value = value_at(data, name)[1]
-        if value is None or (name not in units and not isinstance(value, str | datetime)):
-            continue
+class _Times:
+    """Reads the times of one record; what is no time is added to `problems`."""
+
+    def __init__(self, mapping: Mapping, years: Years | None, problems: list[str]) -> None:
+        self._mapping = mapping
+        self._years = years
+        self._problems = problems
+
+    def within(
+        self, data: MappingOf[str, Any], declared: MappingOf[str, ValueType]
+    ) -> MappingOf[str, Any]:
+        """The data with times read by the unit, the pattern or the zone of the mapping."""
+        mapping = self._mapping
+        units = {name: origin.unit for name, origin in mapping.columns.items() if origin.unit}
+        wanted = [name for name, type_ in declared.items() if type_.name == "timestamp"]
+        changed: dict[str, Any] = {}
+        for name in dict.fromkeys([*(name for name in units if name != "time"), *wanted]):
+            value = value_at(data, name)[1]
+            if value is None or (name not in units and not isinstance(value, str | datetime)):
+                continue
+            try:
+                instant = mapped_instant(value, units.get(name), mapping.zone)
+            except ValueError as error:
+                self._problems.append(f"attribute `{name}`: {error}")
+            else:
+                changed[name] = datetime_of(instant)
+        return with_values(data, changed) if changed else data
+
+    def instant(self, value: Any) -> str:
+        """The time of the event as RFC 3339 text in UTC."""
+        mapping = self._mapping
         try:
-            instant = mapped_instant(value, units.get(name), mapping.zone)
+            unit = mapping.unit("time")
+            return format_time(mapped_instant(value, unit, mapping.zone, self._years))
         except ValueError as error:
-            problems.append(f"attribute `{name}`: {error}")
-        else:
-            changed[name] = datetime_of(instant)
-    return with_values(data, changed) if changed else data
-
-
-def _instant(mapping: Mapping, value: Any, problems: list[str]) -> str:
-    """The time as RFC 3339 text in UTC."""
-    try:
-        return format_time(mapped_instant(value, mapping.unit("time"), mapping.zone))
-    except ValueError as error:
-        problems.append(f"`time`: {error}")
-        return ""
+            self._problems.append(f"`time`: {error}")
+            return ""

@@ -16,7 +16,16 @@ import pyarrow as pa
 from ensue.errors import UsageError
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.mapping.definition import Mapping
-from ensue.events.mapping.instants import TIME, ReadInstants, instants_in, is_time
+from ensue.events.mapping.instants import (
+    TIME,
+    ReadInstants,
+    has_text,
+    instants_in,
+    is_time,
+    joined_columns,
+)
+from ensue.events.mapping.years import Years
+from ensue.events.time_patterns import is_pattern
 from ensue.events.types import TypeSystem
 
 Mask = npt.NDArray[np.bool_]
@@ -30,16 +39,24 @@ class Mapped(NamedTuple):
 
 
 def apply_table(
-    mapping: Mapping, rows: pa.Table | pa.RecordBatch, types: TypeSystem, where: str
+    mapping: Mapping,
+    rows: pa.Table | pa.RecordBatch,
+    types: TypeSystem,
+    where: str,
+    years: Years | None = None,
+    near: npt.NDArray[np.int64] | None = None,
 ) -> Mapped:
     """The rows with the columns of `events.columns`, and the rows that must be read singly.
 
-    Raises `UsageError` with all missing columns; `where` names the table in the message.
+    `years` finds the years that times lack, in the order of the rows; `near` are the times of rows
+    that are read again. Raises `UsageError` with all missing columns; `where` names the table in
+    the message.
     """
     batch = _one_batch(rows)
     columns = _placed(mapping, batch, where)
     doubtful = np.zeros(batch.num_rows, np.bool_)
     declared = _timestamps(types)
+    years = years or Years.of(mapping.year)
     for name, column in columns.items():
         unit = mapping.unit(name)
         is_local = _is_local(column.type, mapping)
@@ -48,7 +65,7 @@ def apply_table(
             continue
         if not is_time(column.type, unit):
             raise UsageError(_no_time(name, column.type, unit, where))
-        found = instants_in(column, unit, mapping.zone)
+        found = instants_in(column, unit, mapping.zone, years, near)
         columns[name] = _as_column(found)
         # A null time is a problem of its row; an attribute may be null.
         doubtful |= found.unread if name != "time" else found.unread | found.missing
@@ -73,10 +90,20 @@ def _placed(mapping: Mapping, batch: pa.RecordBatch, where: str) -> dict[str, pa
         raise UsageError(
             f"{where} has several columns of one name ({listed}): leave out all but one"
         )
-    found = {name: _find(batch, origin.path) for name, origin in mapping.columns.items()}
-    if missing := [name for name, column in found.items() if column is None]:
+    parts = {
+        name: {path: _find(batch, path) for path in origin.sources(names)}
+        for name, origin in mapping.columns.items()
+    }
+    missing = [
+        (name, path)
+        for name, found_in in parts.items()
+        for path, column in found_in.items()
+        if column is None
+    ]
+    if missing:
         raise UsageError(mapping.without_columns(missing, names, where))
-    moved = {origin.path for origin in mapping.columns.values()}
+    found = {name: _joined(name, columns, where) for name, columns in parts.items()}
+    moved = mapping.moved(names)
     kept = {
         name: column
         for name, column in zip(names, batch.columns, strict=True)
@@ -87,6 +114,20 @@ def _placed(mapping: Mapping, batch: pa.RecordBatch, where: str) -> dict[str, pa
         codes = pa.array(np.zeros(batch.num_rows, np.int32))
         found["type"] = pa.DictionaryArray.from_arrays(codes, pa.array([mapping.type]))
     return {**_with_inner_data(kept, where), **found}
+
+
+def _joined(name: str, columns: dict[str, pa.Array], where: str) -> pa.Array:
+    """The column of an attribute, of texts joined if it comes from several columns."""
+    (first, *others) = columns.values()
+    if not others:
+        return first
+    for path, column in columns.items():
+        if not has_text(column.type):
+            raise UsageError(
+                f"`{path}` of {where} is `{column.type}`, which cannot be joined to a text for"
+                f" `{name}`: choose columns of text or whole numbers"
+            )
+    return joined_columns([first, *others])
 
 
 def _with_inner_data(columns: dict[str, pa.Array], where: str) -> dict[str, pa.Array]:
@@ -155,6 +196,8 @@ def _as_column(found: ReadInstants) -> pa.Array:
 
 
 def _no_time(name: str, type_: Any, unit: str | None, where: str) -> str:
+    if is_pattern(unit):
+        return f"`{name}` of {where} is `{type_}`, which is no text: leave out the pattern `{unit}`"
     if unit is not None:
         return (
             f"`{name}` of {where} is `{type_}`, which is no number since 1970: leave out the unit"

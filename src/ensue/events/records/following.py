@@ -9,7 +9,10 @@ order of their arrival.
 from __future__ import annotations
 
 import heapq
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -19,12 +22,42 @@ from ensue.events.bounds import BOUNDS
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping
+from ensue.events.mapping.years import Years
 from ensue.events.records import overlong
+from ensue.events.records.places import (
+    InputPlace,
+    Merged,
+    NoLog,
+    Opened,
+    Part,
+    ReadingLog,
+    ReadingStep,
+)
 from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
-from ensue.events.sources import STDIN, InputFile, open_inputs, zeek
+from ensue.events.sources import LINES, STDIN, InputFile
+from ensue.events.sources.contents import Given, content_of, format_of_ending
 from ensue.events.sources.finding import find_files
-from ensue.events.sources.growing import Growing, growing, identity_of, wait
+from ensue.events.sources.growing import (
+    Growing,
+    GrowingFile,
+    growing,
+    identity_of,
+    path_of,
+    wait,
+)
+from ensue.events.sources.inputs import inputs_of
 from ensue.events.types import TypeSystem
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What all inputs share: types, the mapping, the record that was read last, and options."""
+
+    types: TypeSystem
+    mapping: Mapping | None
+    last: LastRecord
+    given: Given = field(default_factory=Given)
+
 
 MOMENT_SECONDS = 0.1
 SECONDS_BETWEEN_LOOKS = 1.0
@@ -32,17 +65,6 @@ SECONDS_BETWEEN_LOOKS = 1.0
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 Record = Event | Rejected
-
-
-class Rows:
-    """Counts records over all files; the number is the id of a record without one."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def next(self) -> int:
-        self.count += 1
-        return self.count
 
 
 class _OpenRecord:
@@ -62,34 +84,121 @@ class _OpenRecord:
 
 
 class FollowedInput:
-    """The records of one file or pipe, as its lines come."""
+    """The records of one file or pipe, as its lines come.
+
+    With a `place` the reading goes on there.
+    """
 
     def __init__(
         self,
         given: InputFile,
         types: TypeSystem,
         mapping: Mapping | None,
-        rows: Rows,
         last: LastRecord,
+        place: InputPlace | None = None,
     ) -> None:
         self._last = last
-        self.source: Growing = growing(given)
         self._given = given
         self._types = types
         self._mapping = mapping
-        self._rows = rows
+        at = None if place is None else (place.id, place.offset)
+        self.source: Growing = growing(given, at)
         self._number = 0
-        self._cells = self._first_cells()
+        self._header: tuple[str, ...] | None = None
+        self._cells: CellReader | None = None
         self._open = _OpenRecord()
-        self._lines = LineReader(types, given.name, mapping, last)
+        self._lines: LineReader | None = None
+        self._begin_file()
+        if place is not None:
+            self._number = place.line
+            self._open.lines.extend(place.open_record)
+            if place.header is not None:
+                self._cells = self._cell_reader(place.header)
+            years = self._years
+            if years is not None and place.year is not None:
+                years.go_on(place.year, place.latest)
 
-    def records(self) -> Iterator[Record]:
-        """The records that are complete by now."""
+    def _begin_file(self) -> None:
+        given = self._given
+        self._number = 0
+        self._header = given.header
+        # The header of a CSV file that was given is not its first line.
+        self._cells = None if given.header is None else self._cell_reader(given.header)
+        self._open = _OpenRecord()
+        self._lines = LineReader(
+            self._types, given.name, self._mapping, self._last, label=given.label
+        )
+
+    @property
+    def _years(self) -> Years | None:
+        reader: LineReader | CellReader | None = self._cells
+        if self._given.format == "jsonl":
+            reader = self._lines
+        return None if reader is None else reader.years
+
+    @property
+    def place(self) -> InputPlace:
+        """Where the reading is; all that was read before has been dealt with."""
+        years = self._years
+        return InputPlace(
+            self.source.path,
+            self._given.label,
+            self.source.identity,
+            self.source.end if isinstance(self.source, GrowingFile) else 0,
+            self._number,
+            None if self._cells is None else tuple(self._header or ()),
+            tuple(self._open.lines),
+            *(() if years is None else years.now),
+        )
+
+    def records(self, log: ReadingLog, number: int) -> Iterator[Record]:
+        """The records that are complete by now; `number` is that of this input in the `log`."""
         while lines := self.source.lines():
-            if self.source.began_anew:
-                self._number, self._cells, self._open = 0, self._first_cells(), _OpenRecord()
-                self.source.began_anew = False
+            anew, self.source.began_anew = self.source.began_anew, False
+            source = self.source
+            if isinstance(source, GrowingFile):
+                assert source.identity is not None
+                check = _check(lines)
+                log.note(
+                    Part(
+                        number,
+                        source.identity,
+                        source.begin,
+                        source.end,
+                        check,
+                        anew,
+                        source.took_rest,
+                    )
+                )
+            if anew:
+                self._begin_file()
             yield from self._read(lines)
+            log.settled()
+
+    def records_up_to(self, end: int) -> Iterator[Record]:
+        """The records of the bytes before `end`."""
+        assert isinstance(self.source, GrowingFile)
+        while lines := self.source.lines_up_to(end):
+            yield from self._read(lines)
+
+    def records_again(self, part: Part) -> Iterator[Record]:
+        """The records of a part that was read before. Raises `EventError` if they are gone."""
+        assert isinstance(self.source, GrowingFile)
+        if part.anew:
+            self._begin_file()
+        is_there = self.source.place_at(part.id, part.begin)
+        lines = self.source.lines_between(part.begin, part.end, part.is_last)
+        if not is_there or _check(lines) != part.check:
+            self.source.place_at(part.id, part.end)
+            raise EventError(
+                [
+                    f"`{self.source.path}`: the bytes {part.begin:,} to {part.end:,} that had been"
+                    " read are gone, and are not read again: outputs that need them may be missing"
+                ]
+            )
+        yield from self._read(lines)
+        if part.is_last:
+            self.source.close()
 
     @property
     def is_whole(self) -> bool:
@@ -102,17 +211,23 @@ class FollowedInput:
         if self._open.lines:
             yield from self._placed(self._csv_record())
 
-    def _first_cells(self) -> CellReader | None:
-        """The reader of a CSV file whose header was given, and is not its first line."""
-        header = self._given.header
-        return None if header is None else self._cell_reader(header)
-
     def _cell_reader(self, header: Sequence[str]) -> CellReader:
-        return CellReader(header, self._types, self._given.name, self._mapping, self._last)
+        given = self._given
+        self._header = tuple(header)
+        return CellReader(
+            header,
+            self._types,
+            given.name,
+            self._mapping,
+            self._last,
+            label=given.label,
+            nulls=given.nulls,
+        )
 
     def _read(self, lines: Sequence[bytes]) -> Iterator[Record]:
+        clean = self._given.content.clean
         for line in lines:
-            line = zeek.cleaned(line) if self._given.is_zeek else line
+            line = line if clean is None else clean(line)
             self._number += 1
             if self._number == 1:
                 line = line.removeprefix(_BYTE_ORDER_MARK)
@@ -131,7 +246,8 @@ class FollowedInput:
             yield record
 
     def _json(self, line: bytes) -> Record:
-        return self._lines.read(self._number, self._rows.next(), line)
+        assert self._lines is not None
+        return self._lines.read(self._number, line)
 
     def _csv(self, line: bytes) -> Record | None:
         return self._csv_record() if self._open.is_whole_with(line) else None
@@ -147,12 +263,127 @@ class FollowedInput:
         try:
             cells = records.next()
         except EventError as error:
-            self._rows.next()
             too_long = overlong.refusal(number, raw)
             return too_long or Rejected(number, raw.rstrip(b"\r\n"), error.problems)
         if cells is None:
             return None
-        return self._cells.read(number, self._rows.next(), cells, raw.rstrip(b"\r\n"))
+        return self._cells.read(number, cells, raw.rstrip(b"\r\n"))
+
+
+def _check(lines: Sequence[bytes]) -> int:
+    return zlib.crc32(b"".join(lines))
+
+
+class Follower:
+    """Follows files: `records` are those that come, and `again` those of steps of before.
+
+    `log` is told each step. `places`, if there are any, are those at which files go on.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        inputs: Sequence[InputFile],
+        reading: Reading,
+        log: ReadingLog | None = None,
+        places: Sequence[InputPlace] | None = None,
+    ) -> None:
+        self._paths = paths
+        self._reading = reading
+        self._log = log or NoLog()
+        self._is_resumed = places is not None
+        if places is None:
+            self._followed = [self._input(each) for each in inputs]
+        else:
+            self._followed = [self._input(self._opened(each), each) for each in places]
+
+    @property
+    def places(self) -> tuple[InputPlace, ...]:
+        return tuple(each.place for each in self._followed)
+
+    def _input(self, given: InputFile, place: InputPlace | None = None) -> FollowedInput:
+        reading = self._reading
+        return FollowedInput(given, reading.types, reading.mapping, reading.last, place)
+
+    def _opened(self, place: InputPlace) -> InputFile:
+        """The file of a place, or what is known of it if there is none at the moment."""
+        found = None if place.id is None else path_of(place.id, place.path)
+        for path in (found, place.path):
+            with suppress(UsageError):
+                if path is not None:
+                    (each,) = inputs_of([path], self._reading.given)
+                    return replace(each, path=place.path, _label=place.label)
+        format_ = self._reading.given.format or format_of_ending(place.path) or LINES
+        content = content_of(place.path, b"", replace(self._reading.given, format=format_))
+        return InputFile(place.path, content, size=0, _label=place.label)
+
+    def again(self, step: ReadingStep) -> Iterator[Record]:
+        """The records of a step of before. Raises `EventError` if its file is gone."""
+        match step:
+            case Part(input=number):
+                yield from self._followed[number].records_again(step)
+            case Merged(ends=ends):
+                yield from _merged(self._followed, ends, self._reading.last)
+            case Opened(path=path, label=label):
+                place = InputPlace(path, label, None)
+                self._followed.append(self._input(self._opened(place)))
+
+    def records(
+        self,
+        *,
+        grow: bool,
+        stops: Callable[[], bool],
+        moment: float = MOMENT_SECONDS,
+        between_looks: float = SECONDS_BETWEEN_LOOKS,
+    ) -> Iterator[Record | None]:
+        """Records as they come, and `None` while nothing comes, until `stops` returns true.
+
+        With `grow` files are followed for ever, and so are new files of folders and patterns;
+        without it, the records end when all inputs have reached their ends. While nothing comes,
+        the inputs are asked again after `moment` seconds, and folders and patterns after
+        `between_looks`.
+        """
+        if self._is_resumed and grow:
+            self._look_for_new_files(at_start=True)
+        if len(self._followed) > 1:
+            files = [each.source for each in self._followed]
+            if all(isinstance(each, GrowingFile) for each in files):
+                sizes = [each.size for each in files if isinstance(each, GrowingFile)]
+                ends = dict(enumerate(sizes))
+                self._log.note(Merged(ends))
+                yield from _merged(self._followed, ends, self._reading.last)
+                self._log.settled()
+            else:
+                yield from _merged(self._followed, None, self._reading.last)
+        waited = 0.0
+        while not stops():
+            came = False
+            for number, each in enumerate(self._followed):
+                for record in each.records(self._log, number):
+                    came = True
+                    yield record
+            if came:
+                continue
+            if not grow and all(each.is_whole for each in self._followed):
+                break
+            yield None
+            self._log.settled()
+            wait([each.source for each in self._followed], moment)
+            waited += moment
+            if grow and waited >= between_looks:
+                waited = 0.0
+                self._look_for_new_files()
+
+    def rest(self) -> Iterator[Record]:
+        """The last records of all inputs, without a line end or with an open quote."""
+        for each in self._followed:
+            yield from each.rest()
+
+    def _look_for_new_files(self, at_start: bool = False) -> None:
+        sources = [each.source for each in self._followed]
+        for each in _new_inputs(self._paths, sources, self._reading.given, at_start):
+            self._log.note(Opened(each.path, each.label))
+            self._followed.append(self._input(each))
 
 
 def follow(
@@ -167,59 +398,43 @@ def follow(
     moment: float = MOMENT_SECONDS,
     between_looks: float = SECONDS_BETWEEN_LOOKS,
 ) -> Iterator[Record | None]:
-    """Records as they come, and `None` while nothing comes, until `stops` returns true.
+    """Records as `Follower` gives them, and at the end those without a line end.
 
-    With `grow` files are followed for ever, and so are new files of folders and patterns; without
-    it, the records end when all inputs have reached their ends. `last` is kept up to date with the
-    record that was read last. While nothing comes, the inputs are asked again after `moment`
-    seconds, and folders and patterns after `between_looks`.
+    `last` is kept up to date with the record that was read last.
     """
-    rows = Rows()
-    last = last or LastRecord()
-    followed = [FollowedInput(each, types, mapping, rows, last) for each in inputs]
-    if len(followed) > 1:
-        yield from _merged(followed, last)
-    waited = 0.0
-    while not stops():
-        came = False
-        for each in followed:
-            for record in each.records():
-                came = True
-                yield record
-        if came:
-            continue
-        if not grow and all(each.is_whole for each in followed):
-            break
-        yield None
-        wait([each.source for each in followed], moment)
-        waited += moment
-        if grow and waited >= between_looks:
-            waited = 0.0
-            new = _new_inputs(paths, [each.source for each in followed])
-            followed += [FollowedInput(each, types, mapping, rows, last) for each in new]
-    for each in followed:
-        yield from each.rest()
+    follower = Follower(paths, inputs, Reading(types, mapping, last or LastRecord()))
+    yield from follower.records(grow=grow, stops=stops, moment=moment, between_looks=between_looks)
+    yield from follower.rest()
 
 
-def _merged(followed: Sequence[FollowedInput], last: LastRecord) -> Iterator[Record]:
-    """The records that are in files at the beginning, merged by time."""
+def _merged(
+    followed: Sequence[FollowedInput], ends: dict[int, int] | None, last: LastRecord
+) -> Iterator[Record]:
+    """The records that are in files at the beginning, merged by time; of bytes before `ends`."""
 
-    def timed(each: FollowedInput) -> Iterator[tuple[int, Record, LastRecord]]:
+    def timed(number: int, each: FollowedInput) -> Iterator[tuple[int, Record, LastRecord]]:
         latest = -(2**63)
-        for record in each.records():
+        if ends is None:
+            records = each.records(NoLog(), number)
+        else:
+            records = each.records_up_to(ends.get(number, 0))
+        for record in records:
             if isinstance(record, Event):
                 latest = max(latest, record.time)
             yield latest, record, last.kept()
 
-    for _, record, place in heapq.merge(*map(timed, followed), key=lambda each: each[0]):
+    coming = [timed(number, each) for number, each in enumerate(followed)]
+    for _, record, place in heapq.merge(*coming, key=lambda each: each[0]):
         # The next record of a file has been read before its turn.
         last.file = place.file
         last.read(place.number, place.raw)
         yield record
 
 
-def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[InputFile]:
-    """The new files of folders and patterns.
+def _new_inputs(
+    paths: Sequence[str], followed: Sequence[Growing], given: Given, at_start: bool
+) -> list[InputFile]:
+    """The new files of folders and patterns; at the start also those that are named by themselves.
 
     A followed file under another name, or a copy of it (`app.log.1`, `app.log-20240506.gz`), is not
     new: it has been read already.
@@ -228,7 +443,7 @@ def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[Input
     known = {each.path for each in followed}
     held = {each.identity for each in followed}
     for path in paths:
-        if path == STDIN or Path(path).is_file():
+        if path == STDIN or (Path(path).is_file() and not at_start):
             continue
         try:
             for file in find_files([path]):
@@ -236,8 +451,11 @@ def _new_inputs(paths: Sequence[str], followed: Sequence[Growing]) -> list[Input
                 # The format of an empty file is not known yet.
                 if is_old or identity_of(file) in held or not Path(file).stat().st_size:
                     continue
-                (each,) = open_inputs([file])
-                found += [each] if each.is_file and each.format in ("jsonl", "csv") else []
+                (each,) = inputs_of([file], given)
+                if each.is_file and each.format in ("jsonl", "csv"):
+                    is_taken = any(Path(path).name == each.name for path in known)
+                    found.append(replace(each, _label=file) if is_taken else each)
+                    known.add(file)
         except (UsageError, FileNotFoundError):
             # A file that is just being renamed is found the next time.
             continue

@@ -48,20 +48,20 @@ def read_parquet(
     name: str,
     types: TypeSystem,
     progress: OnProgress | None = None,
-    rows_before: int = 0,
     mapping: Mapping | None = None,
     last: LastRecord | None = None,
+    label: str | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of a file; `name` is the `source` of rows without one.
 
-    Rows without an id are numbered from `rows_before` on.
+    `label` is the file in ids of rows without one, by default `name`.
     """
     with ExitStack() as stack:
         opened = open_parquet(file, name, stack)
         batches = parquet_batches(opened, name)
         total = opened.file.metadata.num_rows
-        table = _Table(opened.file.schema_arrow, name, types, mapping)
-        yield from _records(batches, table, progress, rows_before, total, last)
+        table = _Table(opened.file.schema_arrow, name, label or name, types, mapping)
+        yield from _records(batches, table, progress, total, last)
 
 
 def read_arrow(
@@ -69,16 +69,16 @@ def read_arrow(
     name: str,
     types: TypeSystem,
     progress: OnProgress | None = None,
-    rows_before: int = 0,
     mapping: Mapping | None = None,
     last: LastRecord | None = None,
+    label: str | None = None,
 ) -> Iterator[Event | Rejected]:
     """As `read_parquet`, from an Arrow file or stream."""
     with ExitStack() as stack:
         opened = stack.enter_context(file.open("rb")) if isinstance(file, Path) else file
         schema, batches = open_arrow(opened, name, stack)
-        table = _Table(schema, name, types, mapping)
-        yield from _records(batches, table, progress, rows_before, None, last)
+        table = _Table(schema, name, label or name, types, mapping)
+        yield from _records(batches, table, progress, None, last)
 
 
 def open_arrow(
@@ -191,6 +191,7 @@ class _Table(NamedTuple):
 
     schema: pa.Schema
     name: str
+    label: str
     types: TypeSystem
     mapping: Mapping | None
 
@@ -199,16 +200,15 @@ def _records(
     batches: Iterable[pa.RecordBatch],
     table: _Table,
     progress: OnProgress | None,
-    rows_before: int,
     total: int | None,
     last: LastRecord | None,
 ) -> Iterator[Event | Rejected]:
     done = 0
-    reader = BatchReader(table.schema, table.types, table.name, f"`{table.name}`", table.mapping)
+    where = f"`{table.name}`"
+    reader = BatchReader(table.schema, table.types, table.name, where, table.mapping, table.label)
     for batch in batches:
-        first = rows_before + done + 1
-        numbers = range(first, first + batch.num_rows)
-        yield from reader.read(batch, numbers, last, rows_before)
+        numbers = range(done + 1, done + 1 + batch.num_rows)
+        yield from reader.read(batch, numbers, last)
         done += batch.num_rows
         if progress:
             progress(done, total)

@@ -24,7 +24,7 @@ from ensue.events.mapping import Mapping
 from ensue.events.records.overlong import cut_lines
 from ensue.events.records.progress import FileProgress, OnProgress
 from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
-from ensue.events.sources import LINES, InputFile, open_inputs, with_content, zeek
+from ensue.events.sources import LINES, InputFile, open_inputs, with_content
 from ensue.events.sources.contents import (
     HEAD_BYTES,
     Content,
@@ -86,18 +86,17 @@ def read_inputs(
 ) -> Iterator[Event | Rejected]:
     """The records of several files, one file after the other.
 
-    Records without an id are numbered over all files; a refused record has the number in its own
-    file, and the path of that file. `last` is kept up to date with the record that was read last.
+    A refused record has the number in its own file, and the path of that file. `last` is kept up to
+    date with the record that was read last.
     """
     sizes = [each.size for each in inputs]
     total = None if None in sizes else sum(size or 0 for size in sizes)
-    before = rows = 0
+    before = 0
     for each in with_content(inputs):
         told = None if progress is None else FileProgress(progress, before, total)
         if last is not None:
             last.file = None if each.is_stdin else each.path
-        for record in _records(each, types, name or each.name, rows, told, mapping, last, bounds):
-            rows += 1
+        for record in _records(each, types, name or each.name, told, mapping, last, bounds):
             yield record if isinstance(record, Event) else _in_file(record, each)
         before += each.size or 0
     if progress:
@@ -110,10 +109,12 @@ def read_text(
     name: str,
     given: Given,
     mapping: Mapping | None = None,
+    label: str | None = None,
 ) -> Iterator[Event | Rejected]:
     """The records of lines that come from elsewhere than a file, each with its line end.
 
-    Raises `UsageError` for columns of CSV that make no events, and for compressed bytes.
+    `label` is the file in ids of records without one, by default `name`. Raises `UsageError` for
+    columns of CSV that make no events, and for compressed bytes.
     """
     coming = iter(lines)
     first: list[bytes] = []
@@ -133,9 +134,9 @@ def read_text(
         )
     content = content_of(name, head, given)
     every: Iterator[bytes] = chain(first, coming)
-    if content.is_zeek:
-        every = map(zeek.cleaned, every)
-    return _streamed(every, content, types, name, mapping)
+    if content.clean is not None:
+        every = map(content.clean, every)
+    return _streamed(every, content, types, name, mapping, label=label)
 
 
 def _in_file(record: Rejected, file: InputFile) -> Rejected:
@@ -146,19 +147,17 @@ def _records(
     each: InputFile,
     types: TypeSystem,
     name: str,
-    rows_before: int,
     told: FileProgress | None,
     mapping: Mapping | None,
     last: LastRecord | None,
     bounds: Bounds,
 ) -> Iterator[Event | Rejected]:
     if each.format in ("parquet", "arrow"):
-        yield from _tables(each, types, name, rows_before, told, mapping, last)
+        yield from _tables(each, types, name, told, mapping, last)
         return
     with each.open(told) as file:
         lines = _measured(file, each.path, None, bounds)
-        content = Content(each.format, each.delimiter, each.header)
-        yield from _streamed(lines, content, types, name, mapping, rows_before, last, bounds)
+        yield from _streamed(lines, each.content, types, name, mapping, last, bounds, each.label)
 
 
 def _unreadable(path: Path | str, error: Exception) -> UsageError:
@@ -172,17 +171,18 @@ def _streamed(
     types: TypeSystem,
     name: str,
     mapping: Mapping | None,
-    rows_before: int = 0,
     last: LastRecord | None = None,
     bounds: Bounds = BOUNDS,
+    label: str | None = None,
 ) -> Iterator[Event | Rejected]:
-    """The records of lines; `name` is the `source` of records without one."""
+    """The records of lines; `name` is the `source` of records without one, `label` their file."""
     if content.format == LINES:
-        return _json_lines(lines, LineReader(types, name, mapping, last, bounds), rows_before)
+        return _json_lines(lines, LineReader(types, name, mapping, last, bounds, label))
     records = CsvRecords(lines, content.delimiter, bounds)
     header = content.header or records.header(name)
-    reader = CellReader(header, types, name, mapping, last, bounds)
-    return _csv_rows(records, reader, rows_before)
+    nulls = content.nulls
+    reader = CellReader(header, types, name, mapping, last, bounds, label=label, nulls=nulls)
+    return _csv_rows(records, reader)
 
 
 def _measured(
@@ -205,39 +205,28 @@ def _measured(
         progress(done, total)
 
 
-def _json_lines(
-    lines: Iterable[bytes], reader: LineReader, rows_before: int
-) -> Iterator[Event | Rejected]:
-    row = rows_before
+def _json_lines(lines: Iterable[bytes], reader: LineReader) -> Iterator[Event | Rejected]:
     for number, line in enumerate(lines, 1):
         if line.strip():
-            row += 1
-            yield reader.read(number, row, line)
+            yield reader.read(number, line)
 
 
-def _csv_rows(
-    records: CsvRecords, reader: CellReader, rows_before: int
-) -> Iterator[Event | Rejected]:
-    row = rows_before
+def _csv_rows(records: CsvRecords, reader: CellReader) -> Iterator[Event | Rejected]:
     while True:
         try:
             cells = records.next()
         except EventError as error:
-            # A record that is no CSV is counted as a row, as workers of Spark count by lines.
-            row += 1
             yield Rejected(records.number, records.raw, error.problems)
             continue
         if cells is None:
             return
-        row += 1
-        yield reader.read(records.number, row, cells, records.raw)
+        yield reader.read(records.number, cells, records.raw)
 
 
 def _tables(
     each: InputFile,
     types: TypeSystem,
     name: str,
-    rows_before: int,
     told: FileProgress | None,
     mapping: Mapping | None,
     last: LastRecord | None,
@@ -248,4 +237,4 @@ def _tables(
     file = Path(each.path) if each.is_file else each.open()
     progress = None if told is None else told.by_rows(each.size)
     read = read_parquet if each.format == "parquet" else read_arrow
-    yield from read(file, name, types, progress, rows_before, mapping, last)
+    yield from read(file, name, types, progress, mapping, last, each.label)

@@ -8,17 +8,20 @@ that a refusal is the same however a file is read.
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from ensue.errors import EventError, UsageError
 from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import event_of, read_object
-from ensue.events.columns import convert_text
+from ensue.events.columns import NUMBERED, convert_text, text_of_number
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping, apply_row
 from ensue.events.mapping.rows import row_reader
+from ensue.events.mapping.years import Years
+from ensue.events.record_ids import record_id
 from ensue.events.records import overlong
 from ensue.events.records.usual_events import UsualEvents
 from ensue.events.types import TypeSystem
@@ -34,16 +37,20 @@ class LineReader:
         mapping: Mapping | None = None,
         last: LastRecord | None = None,
         bounds: Bounds = BOUNDS,
+        label: str | None = None,
     ) -> None:
+        """`label` is the file in ids of records without one, by default its `name`."""
         self._last = last
         self._bounds = bounds
         self._types = types
         self._name = name
+        self._label = label or name
         self._mapping = None if mapping is None or mapping.is_default else mapping
-        self._usual = UsualEvents(types, name, mapping)
+        self._usual = UsualEvents(types, name, mapping, label)
+        self.years = None if mapping is None else Years.of(mapping.year)
 
-    def read(self, number: int, row: int, line: bytes) -> Event | Rejected:
-        """The record of a line that is not blank; `row` is its id if it has none."""
+    def read(self, number: int, line: bytes) -> Event | Rejected:
+        """The record of a line that is not blank."""
         if (refused := overlong.refusal(number, line, self._bounds)) is not None:
             return refused
         if self._last is not None:
@@ -51,15 +58,31 @@ class LineReader:
         record = line.strip()
         try:
             members = read_object(record)
-            event = self._usual.event(members, row)
+            event = self._usual.event(members, number)
             if event is not None:
                 return conform(event, self._types) if self._usual.has_misfit else event
             if self._mapping is None:
-                return conform(event_of(members), self._types)
-            members = apply_row(self._mapping, members, self._types, number=row, source=self._name)
+                return conform(event_of(_with_texts(members)), self._types)
+            members = apply_row(
+                self._mapping,
+                members,
+                self._types,
+                identity=record_id(self._label, number),
+                source=self._name,
+                years=self.years,
+            )
             return conform(event_of(members), self._types)
         except EventError as error:
             return Rejected(number, line.rstrip(b"\r\n"), error.problems)
+
+
+def _with_texts(members: dict[str, Any]) -> dict[str, Any]:
+    """The members of a CloudEvent with numbers as text where text is needed."""
+    for name in NUMBERED:
+        value = members.get(name)
+        if type(value) is not str and value is not None:
+            members[name] = text_of_number(value)
+    return members
 
 
 class CellReader:
@@ -73,20 +96,29 @@ class CellReader:
         mapping: Mapping | None = None,
         last: LastRecord | None = None,
         bounds: Bounds = BOUNDS,
+        label: str | None = None,
+        nulls: Collection[str] = (),
     ) -> None:
+        """`label` is the file in ids of rows without one, by default its `name`.
+
+        `nulls` are the texts that stand for a null beside the empty cell.
+        """
         self._last = last
         self._bounds = bounds
         self._width = len(header)
+        self._label = label or name
+        self._nulls = frozenset(("", *nulls))
         self._rows = row_reader(header, mapping, types, name, convert_text, f"`{name}`")
+        self.years = self._rows.years
 
-    def read(self, number: int, row: int, cells: Sequence[str], raw: bytes) -> Event | Rejected:
-        """The record of cells; `row` is its id if it has none."""
+    def read(self, number: int, cells: Sequence[str], raw: bytes) -> Event | Rejected:
+        """The record of cells."""
         if (refused := overlong.refusal(number, raw, self._bounds)) is not None:
             return refused
         if self._last is not None:
             self._last.read(number, raw)
         try:
-            return self._rows.event(row, self._checked(cells, raw))
+            return self._rows.event(record_id(self._label, number), self._checked(cells, raw))
         except EventError as error:
             return Rejected(number, raw, error.problems)
 
@@ -100,7 +132,7 @@ class CellReader:
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
             raise EventError([f"the text is not UTF-8: {problem}"]) from None
-        return [cell or None for cell in cells]
+        return [None if cell in self._nulls else cell for cell in cells]
 
 
 class CsvRecords:

@@ -15,7 +15,9 @@ from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
 from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.event import RESERVED, Event
 from ensue.events.mapping import Mapping
+from ensue.events.mapping.definition import JOINT
 from ensue.events.nesting import is_nested
+from ensue.events.record_ids import record_id
 from ensue.events.times import parse_time
 from ensue.events.types import INTEGER_RANGES, TypeSystem, ValueType
 
@@ -55,11 +57,17 @@ class _MisfitError(Exception):
 
 
 class UsualEvents:
-    """Reads the events of one file; `name` is the source of events without one."""
+    """Reads the events of one file; `name` is the source of events without one.
 
-    def __init__(self, types: TypeSystem, name: str, mapping: Mapping | None) -> None:
+    `label` is the file in ids of events without one, by default its `name`.
+    """
+
+    def __init__(
+        self, types: TypeSystem, name: str, mapping: Mapping | None, label: str | None = None
+    ) -> None:
         self.has_misfit = False
         self._name = name
+        self._label = label or name
         self._mapping = mapping or Mapping()
         self._shapes: dict[tuple[str, ...], _Shape | None] = {}
         self._seconds: dict[str, int] = {}
@@ -68,14 +76,14 @@ class UsualEvents:
             each.name for each in types if any(map(is_nested, types.attributes(each.name)))
         }
         self._is_plain = self._mapping.is_plain
-        # Numbers with a unit and paths are for the other readers.
+        # Numbers with a unit, patterns, paths and joined columns are for the other readers.
         self._fits = not any(
-            origin.unit is not None or "." in origin.path or is_nested(name)
+            origin.unit is not None or "." in origin.path or JOINT in origin.path or is_nested(name)
             for name, origin in self._mapping.columns.items()
         )
 
-    def event(self, members: Members, row: int) -> Event | None:
-        """The event of an object; None if the object is odd.
+    def event(self, members: Members, number: int) -> Event | None:
+        """The event of the object in a line; None if the object is odd.
 
         Afterwards `has_misfit` says that a value may not fit its attribute, so that the event has
         still to be conformed.
@@ -91,7 +99,7 @@ class UsualEvents:
         if shape is None:
             return None
         try:
-            return self._event(members, shape, row)
+            return self._event(members, shape, number)
         except (_OddError, ValueError, OverflowError):
             return None
 
@@ -145,7 +153,7 @@ class UsualEvents:
             extensions,
         )
 
-    def _event(self, members: Members, shape: _Shape, row: int) -> Event:
+    def _event(self, members: Members, shape: _Shape, number: int) -> Event:
         if shape.version is not None:
             version = members[shape.version]
             if version is not None and version != VERSION:
@@ -155,7 +163,7 @@ class UsualEvents:
             raise _OddError
         data: Any
         if self._is_plain:
-            identity, source = self._plain_context(members, shape, row)
+            identity, source = self._plain_context(members, shape, number)
             data = self._plain_data(members, shape)
         else:
             assert shape.identity is not None
@@ -187,10 +195,10 @@ class UsualEvents:
                 raise _OddError
         return Event(identity, source, type_, time, data, extensions)
 
-    def _plain_context(self, members: Members, shape: _Shape, row: int) -> tuple[Any, Any]:
+    def _plain_context(self, members: Members, shape: _Shape, number: int) -> tuple[Any, Any]:
         identity = None if shape.identity is None else members[shape.identity]
         if identity is None:
-            identity = str(row)
+            identity = record_id(self._label, number)
         elif type(identity) is int:
             identity = str(identity)
         source = None if shape.source is None else members[shape.source]

@@ -15,7 +15,8 @@ from pathlib import PurePath
 from typing import NamedTuple, Self
 
 from ensue.errors import UsageError
-from ensue.events.sources import zeek
+from ensue.events.sources import rest_of_line, zeek
+from ensue.events.sources.rest_of_line import Clean
 
 LINES = "jsonl"
 """JSON lines: the format of the standard input, and of a file without other signs."""
@@ -45,6 +46,7 @@ COMPRESSIONS = {
 }
 DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 """Delimiters with a name, since some are hard to write in a shell."""
+_LINES_FOR_A_GUESS = 20
 HEAD_BYTES = 1 << 16
 """The first bytes of a file that are examined."""
 
@@ -65,31 +67,56 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Given:
-    """The options of a user: the format of files, and for CSV the delimiter and the columns."""
+    """The options of a user: the format of files, and for CSV how its cells are read.
+
+    `header` has the names of the columns, of which the last may end in `...` and takes then the
+    rest of each line; `nulls` are the texts that stand for a null.
+    """
 
     format: str | None = None
     delimiter: str | None = None
     header: tuple[str, ...] | None = None
+    nulls: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, format_: str | None, delimiter: str | None, header: str | None) -> Self:
+    def of(
+        cls,
+        format_: str | None,
+        delimiter: str | None,
+        header: str | None,
+        nulls: Sequence[str] = (),
+    ) -> Self:
         """The checked options. Raises `UsageError` for an option that cannot be used."""
         return cls(
             None if format_ is None else check_format(format_),
             None if delimiter is None else delimiter_of(delimiter),
             None if header is None else header_of(header),
+            tuple(dict.fromkeys(nulls)),
         )
 
     @property
     def is_csv(self) -> bool:
         """Whether an option for CSV was given."""
-        return self.delimiter is not None or self.header is not None
+        return self.delimiter is not None or self.header is not None or bool(self.nulls)
+
+    @property
+    def has_rest(self) -> bool:
+        """Whether the last column takes the rest of each line."""
+        return self.header is not None and self.header[-1].endswith(rest_of_line.SIGN)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the columns that were given."""
+        if self.header is None:
+            return None
+        return (*self.header[:-1], self.header[-1].removesuffix(rest_of_line.SIGN))
 
 
 def check_cells(given: Given, formats: Sequence[str]) -> None:
     """Raises `UsageError` for an option for CSV if no file is CSV."""
     if given.is_csv and "csv" not in formats:
-        option = "--delimiter" if given.delimiter is not None else "--header"
+        option = "--header" if given.delimiter is None else "--delimiter"
+        option = "--null" if given.delimiter is None and given.header is None else option
         raise UsageError(
             f"`{option}` is for the cells of CSV, and what is read is {formats[0]}:"
             " leave it out, or say `--format csv`"
@@ -97,16 +124,28 @@ def check_cells(given: Given, formats: Sequence[str]) -> None:
 
 
 class Content(NamedTuple):
-    """The format of a file; `delimiter` and `header` are for CSV.
+    """The format of a file; `delimiter`, `header` and `nulls` are for CSV.
 
-    `header` has the names of the columns if the first line does not. A log of Zeek is CSV after
-    cleaning (`zeek`).
+    `header` has the names of the columns if the first line does not, and `nulls` the texts that
+    stand for a null beside the empty cell. A log of Zeek, and one whose last column takes the rest
+    of each line (`has_rest`), is CSV after cleaning.
     """
 
     format: str
     delimiter: str = ","
     header: tuple[str, ...] | None = None
     is_zeek: bool = False
+    has_rest: bool = False
+    nulls: tuple[str, ...] = ()
+
+    @property
+    def clean(self) -> Clean | None:
+        """The function from whole lines to lines of CSV; None if they are CSV as they are."""
+        if self.is_zeek:
+            return zeek.cleaned
+        if self.has_rest:
+            return rest_of_line.cleaner(self.delimiter, len(self.header or ()))
+        return None
 
 
 def content_of(name: str, head: bytes, given: Given) -> Content:
@@ -122,17 +161,26 @@ def content_of(name: str, head: bytes, given: Given) -> Content:
             )
     log = zeek.log_of(head) if given.format in (None, "csv") else None
     if log is not None:
-        return Content("csv", given.delimiter or log.delimiter, given.header or log.header, True)
+        delimiter, names = given.delimiter or log.delimiter, given.names or log.header
+        return Content("csv", delimiter, names, True, nulls=given.nulls)
     found = given.format or format_of(name, head, given.is_csv)
     if found != "csv":
-        return Content(found, header=given.header)
+        return Content(found, header=given.names)
     first = _first_line(head)
+    if given.has_rest:
+        assert given.header is not None
+        # The last line of the head may be cut off.
+        lines = head.decode("utf-8", "replace").split("\n")[: 1 + _LINES_FOR_A_GUESS]
+        guessed = rest_of_line.guess_delimiter(lines[:-1] or lines, len(given.header))
+        delimiter = given.delimiter or guessed
+        return Content(found, delimiter, given.names, False, True, given.nulls)
     if _SEPARATOR.fullmatch(first):
         raise UsageError(
             f"the first line of `{name or 'stdin'}`, `{first}`, is for Excel and names no columns:"
             " take it out, as with `tail -n +2`"
         )
-    return Content(found, given.delimiter or guess_delimiter(name, head), given.header)
+    delimiter = given.delimiter or guess_delimiter(name, head)
+    return Content(found, delimiter, given.names, nulls=given.nulls)
 
 
 def check_format(format_: str) -> str:
@@ -161,6 +209,13 @@ def header_of(text: str) -> tuple[str, ...]:
         raise UsageError(
             f"`{text}` does not name every column: write their names with commas between them, as"
             " `client,user,time,status`"
+        )
+    if not names[-1].removesuffix(rest_of_line.SIGN) or any(
+        each.endswith(rest_of_line.SIGN) for each in names[:-1]
+    ):
+        raise UsageError(
+            f"`{text}`: only the last column takes the rest of the line, and it has a name, as in"
+            " `Date,Time,Level,Message...`"
         )
     return names
 

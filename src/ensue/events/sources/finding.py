@@ -1,9 +1,9 @@
 """The files of paths, folders and patterns.
 
-In come paths as users write them; out go files, in the order of the paths and within a folder or a
-pattern in the order of their names. Files whose names begin with a dot or an underscore are left by
-tools beside data, and are skipped. A path without files, and a file of two paths, are refused,
-since one of them would be ignored or counted twice.
+In come paths as users write them; out go files, also those in zip archives, in the order of the
+paths and within a folder or a pattern in the order of their names. Files whose names begin with a
+dot or an underscore are left by tools beside data, and are skipped. A path without files, and a
+file of two paths, are refused, since one of them would be ignored or counted twice.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ensue.errors import UsageError
 from ensue.events.sources.contents import format_of_ending
+from ensue.events.sources.opening import is_archive, is_elsewhere, is_url, members, urls_of
 
 STDIN = "-"
 MOST_ENTRIES = 1_000_000
@@ -45,10 +46,14 @@ def _files_of(path: str, format_: str | None, most_entries: int) -> list[str]:
         raise UsageError("`--events` names nothing: give the path of a file of events, or `-`")
     if path == STDIN:
         return [path]
+    if is_url(path):
+        return urls_of(path)
     place = Path(path)
     if place.is_dir():
         return _of_one_format(path, _below(place, most_entries), format_)
-    if place.exists():
+    if is_archive(place):
+        return _of_one_format(path, [place], format_)
+    if place.exists() or is_elsewhere(path):
         return [path]
     if not glob.has_magic(path):
         raise UsageError(f"there is no file `{path}`: give the path of a file of events")
@@ -110,7 +115,12 @@ def _is_note(parts: Iterable[str]) -> bool:
 
 
 def _of_one_format(path: str, files: Sequence[Path], format_: str | None) -> list[str]:
-    """Raises `UsageError` for a folder or pattern without files, or of several formats."""
+    """The files, with those in archives; `UsageError` for none, or for several formats."""
+    files = [
+        inside
+        for each in files
+        for inside in ([*map(Path, members(each))] if is_archive(each) else [each])
+    ]
     if not files:
         raise UsageError(
             f"the folder `{path}` holds no file of events: give one that does, or the path of a"

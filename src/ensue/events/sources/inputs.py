@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
-from ensue.events.sources import zeek
+from ensue.events.record_ids import labels_of
+from ensue.events.sources.cleaning import cleaned_file
 from ensue.events.sources.contents import (
     HEAD_BYTES,
+    Content,
     Given,
     check_cells,
     compression_of,
     content_of,
 )
 from ensue.events.sources.finding import STDIN, find_files
+from ensue.events.sources.opening import open_file
 
 PIPE_BYTES = 1 << 30
 """The assumed size of a pipe that is filled faster than it is read."""
@@ -44,20 +47,38 @@ class InputFile:
     """A file of events.
 
     `path` is as it was given or found, `-` for the standard input. `name` is the `source` of
-    records without one. `size` is in bytes on the disk, None where it is not known. `delimiter` and
-    `header` are for CSV; `header` has the names of the columns, if the first line does not have
-    them. A log of Zeek is CSV after cleaning (`zeek`).
+    records without one, and `label` the file in ids of records without one. `size` is in bytes on
+    the disk, None where it is not known.
     """
 
     path: str
-    format: str
+    content: Content
     compression: str | None = None
-    delimiter: str = ","
     size: int | None = None
-    header: tuple[str, ...] | None = None
-    is_zeek: bool = False
+    _label: str | None = None
     _opened: BinaryIO | None = field(default=None, repr=False, compare=False)
     _gathered: int | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def format(self) -> str:
+        return self.content.format
+
+    @property
+    def delimiter(self) -> str:
+        return self.content.delimiter
+
+    @property
+    def header(self) -> tuple[str, ...] | None:
+        """The names of the columns of CSV, if the first line does not have them."""
+        return self.content.header
+
+    @property
+    def nulls(self) -> tuple[str, ...]:
+        return self.content.nulls
+
+    @property
+    def label(self) -> str:
+        return self._label or self.name
 
     @property
     def name(self) -> str:
@@ -106,11 +127,12 @@ class InputFile:
 
     def open(self, told: OnBytesRead | None = None) -> BinaryIO:
         """The bytes, unpacked. A pipe can be opened once. Raises `UsageError` on failure."""
-        raw = self._opened or _opened(self.path)
+        raw = self._opened or open_file(self.path)
         if told is not None:
             raw = cast(BinaryIO, io.BufferedReader(_Watched(raw, told), HEAD_BYTES))
         plain = unpacked(raw, self.compression)
-        return zeek.cleaned_file(plain) if self.is_zeek else plain
+        clean = self.content.clean
+        return plain if clean is None else cleaned_file(plain, clean)
 
 
 def open_inputs(
@@ -118,19 +140,22 @@ def open_inputs(
     format: str | None = None,  # noqa: A002 - the name that users know
     delimiter: str | None = None,
     header: str | None = None,
+    nulls: Sequence[str] = (),
 ) -> list[InputFile]:
     """The files of paths, folders and patterns, each with its format.
 
     `format`, `delimiter` and `header` (names with commas between them) take precedence over the
-    contents of files. Raises `UsageError` for a path without files, a file that cannot be opened,
-    and for a delimiter or a header without a CSV file.
+    contents of files, and `nulls` are texts that stand for a null. Raises `UsageError` for a path
+    without files, a file that cannot be opened, and for a delimiter or a header without a CSV file.
     """
-    return inputs_of(paths, Given.of(format, delimiter, header))
+    return inputs_of(paths, Given.of(format, delimiter, header, nulls))
 
 
 def inputs_of(paths: Sequence[str], given: Given) -> list[InputFile]:
     """As `open_inputs`, by options that have been checked."""
-    inputs = [_input(each, given) for each in find_files(paths, given.format)]
+    files = find_files(paths, given.format)
+    labels = labels_of(files)
+    inputs = [_input(each, given, labels[each]) for each in files]
     check_cells(given, [each.format for each in inputs])
     return inputs
 
@@ -151,8 +176,8 @@ def standard_input() -> BinaryIO:
     return buffer
 
 
-def _input(path: str, given: Given) -> InputFile:
-    file = standard_input() if path == STDIN else _opened(path)
+def _input(path: str, given: Given, label: str) -> InputFile:
+    file = standard_input() if path == STDIN else open_file(path)
     opened: BinaryIO | None = None
     size = None if path == STDIN else size_of(file)
     if size is None:
@@ -165,20 +190,11 @@ def _input(path: str, given: Given) -> InputFile:
     plain = _head_unpacked(head, compression)
     if compression is not None and not plain and size is not None:
         # A block of bzip2 is longer than the first bytes that were read.
-        with suppress(OSError), unpacked(_opened(path), compression) as whole:
+        with suppress(OSError), unpacked(open_file(path), compression) as whole:
             plain = whole.read(HEAD_BYTES)
     name = "" if path == STDIN else path
     found = content_of(name, plain, given)
-    return InputFile(
-        path,
-        found.format,
-        compression,
-        found.delimiter,
-        size,
-        found.header,
-        found.is_zeek,
-        opened,
-    )
+    return InputFile(path, found, compression, size, None if path == STDIN else label, opened)
 
 
 def size_of(file: BinaryIO) -> int | None:
@@ -194,14 +210,6 @@ def _peekable(file: BinaryIO) -> BinaryIO:
     if hasattr(file, "peek"):
         return file
     return cast(BinaryIO, io.BufferedReader(cast(Any, file), HEAD_BYTES))
-
-
-def _opened(path: str) -> BinaryIO:
-    try:
-        return Path(path).open("rb")
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise UsageError(f"`{path}` cannot be read: {reason[:1].lower()}{reason[1:]}") from None
 
 
 def _head_unpacked(head: bytes, compression: str | None) -> bytes:

@@ -7,14 +7,11 @@ empty, and quotes are escaped as ordinary characters.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import NamedTuple
 
 from ensue.errors import UsageError
-
-READ_BYTES = 1 << 20
 
 _FIRST = b"#separator "
 _FIELDS = re.compile(rb"^#fields\t([^\r\n]+)\r?\n", re.MULTILINE)
@@ -62,33 +59,3 @@ def cleaned(lines: bytes) -> bytes:
     if b'"' in lines:
         lines = _QUOTED.sub(lambda cell: b'"' + cell[0].replace(b'"', b'""') + b'"', lines)
     return lines
-
-
-def cleaned_file(file: BinaryIO) -> BinaryIO:
-    """A log as a file of CSV."""
-    return cast(BinaryIO, io.BufferedReader(_CleanedLog(file), READ_BYTES))
-
-
-class _CleanedLog(io.RawIOBase):
-    """The bytes of a log as CSV, read from front to end."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._ready: memoryview = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._ready:
-            block = self._file.read(READ_BYTES)
-            self._ready = memoryview(cleaned(block + self._file.readline()))
-        part = self._ready[: len(buffer)]
-        buffer[: len(part)] = part
-        self._ready = self._ready[len(part) :]
-        return len(part)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()

@@ -60,11 +60,10 @@ def _equal_parts(size: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 class RowGroups(NamedTuple):
-    """Parquet files in parts: the schema of all of them, and the rows before each."""
+    """Parquet files in parts, and the schema of all of them."""
 
     parts: tuple[FilePart, ...]
     schema: pa.Schema
-    before: tuple[int, ...]
 
 
 def row_groups(files: Sequence[str]) -> RowGroups | None:
@@ -72,9 +71,7 @@ def row_groups(files: Sequence[str]) -> RowGroups | None:
     if is_remote():
         return None
     parts: list[FilePart] = []
-    before: list[int] = []
     schema: pa.Schema | None = None
-    rows = 0
     for rank, file in enumerate(files):
         path = local_path(file)
         if path is None:
@@ -87,10 +84,8 @@ def row_groups(files: Sequence[str]) -> RowGroups | None:
         if schema is not None and not schema.equals(own):
             return None
         schema = own
-        before.append(rows)
-        rows += found.num_rows
         parts += [FilePart(path, file, rank, *each) for each in _of_size(found)]
-    return None if schema is None else RowGroups(tuple(parts), schema, tuple(before))
+    return None if schema is None else RowGroups(tuple(parts), schema)
 
 
 def _of_size(found: pq.FileMetaData) -> Iterator[tuple[int, int]]:

@@ -19,6 +19,8 @@ from pyspark.sql.utils import is_remote
 
 from ensue.errors import UsageError
 from ensue.events.mapping import Mapping as UserMapping
+from ensue.events.record_ids import labels_of
+from ensue.events.sources.contents import Given
 from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
@@ -34,9 +36,11 @@ class FileReading:
 
     `header` has the names of the columns of CSV, where the first lines of files do not. With
     `line_breaks` cells of CSV may hold line breaks, so that each file is read by one task. With
-    `as_events` lines become events in bytes, and with `numbered` the number of a record stands in
+    `as_events` lines become events in bytes, and with `numbered` the place of a record stands in
     for an id that it lacks. `order` has the local files in the order in which the user has named
-    them; files that it does not have are read in the order of their paths.
+    them; files that it does not have are read in the order of their paths. `nulls` are
+    texts that stand for a null. `names` has local files as the user has named them, by their
+    absolute paths.
     """
 
     mapping: UserMapping = field(default_factory=UserMapping)
@@ -46,6 +50,28 @@ class FileReading:
     numbered: bool = False
     header: tuple[str, ...] | None = None
     order: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def given(self) -> Given:
+        """The options for files of CSV."""
+        return Given("csv", self.delimiter, self.header, self.nulls)
+
+    @property
+    def in_whole_files(self) -> bool:
+        """Whether each file is read by one task, from begin to end."""
+        return self.line_breaks or self.mapping.lacks_years
+
+    def labels(self, files: Sequence[str]) -> dict[str, str]:
+        """What files, as Spark spells their paths, are called in ids of records without one."""
+        given = {file: self._named(file) for file in files}
+        labels = labels_of(list(given.values()))
+        return {plain_path(file): labels[name] for file, name in given.items()}
+
+    def _named(self, file: str) -> str:
+        path = local_path(file)
+        return plain_path(file) if path is None else self.names.get(path, path)
 
     def in_order(self, files: Sequence[str]) -> list[str]:
         """Files, as Spark spells their paths, in the order in which they are read."""

@@ -207,8 +207,7 @@ class Job:
         in_file = sf.struct(*kept).alias(IN_FILE)
         read = rows.select(self.layout.row(), self._arrival().alias(ARRIVAL), in_file, *reach)
         ddl = f"{REJECTED_DDL}, `{ARRIVAL}` bigint"
-        origins = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
-        rows_task = FileRowsTask(tuple(task), origins, mapping.type, mapping.timezone)
+        rows_task = FileRowsTask(tuple(task), mapping.plain)
         return read.mapInArrow(for_workers(rejected_in_files, rows_task), ddl)
 
     def _doubtful(self) -> tuple[DataFrame, list[Column]]:

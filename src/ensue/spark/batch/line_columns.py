@@ -60,7 +60,7 @@ def csv_header(
 
 def mapped_names(header: Sequence[str], mapping: UserMapping) -> tuple[str, ...]:
     """The names of columns as events have them."""
-    moved = {origin.path for origin in mapping.columns.values()}
+    moved = mapping.moved(header)
     kept = [name for name in header if name not in moved and name not in mapping.columns]
     if mapping.type is not None:
         kept = [name for name in kept if name != "type"] + ["type"]

@@ -2,7 +2,7 @@
 
 In come paths, a library and a `FileReading`; out goes an `Input`. Workers turn lines into typed
 columns (`line_columns` says which) or, where no columns suffice, into events in bytes. Records
-without ids are numbered, as in one process, by counts of the records of all earlier blocks.
+without ids have their places, as in one process, by counts of the lines of all earlier blocks.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from ensue.spark.batch.line_columns import (
     json_fields,
     mapped_names,
 )
-from ensue.spark.batch.packed_files import FilesInParts, numbers, records_before
+from ensue.spark.batch.packed_files import FilesInParts, lines_before, numbers
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH
 from ensue.spark.worker.files.file_parts import FilePart, line_blocks
@@ -109,7 +109,7 @@ def open_lines(
 ) -> Input:
     lines = _text(spark, paths)
     parts = None
-    if not reading.line_breaks and not reading.as_events:
+    if not reading.in_whole_files and not reading.as_events:
         parts = lines_in_parts(spark, reading.in_order(lines.inputFiles()))
     if not parts:
         return _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump).as_rows()
@@ -146,7 +146,7 @@ class _LineFiles:
         self._cells = Content(format_)
         self._own_cells: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
         if format_ == "csv":
-            given = Given("csv", reading.delimiter, reading.header)
+            given = reading.given
             beginning = first_lines(lines) if parts is None else _beginning(parts[0])
             self._header, self._cells = csv_header(*beginning, shown(paths), given)
             if self._cells.header is None and not self._cells.is_zeek:
@@ -176,16 +176,14 @@ class _LineFiles:
 
     def _task(self, files: Sequence[str], before: Any, is_encoded: bool) -> LinesTask:
         mapping, cells = self._reading.mapping, self._cells
-        columns = tuple((name, each.path, each.unit) for name, each in mapping.columns.items())
+        labels = self._reading.labels(files)
         return LinesTask(
             self._library.tables(),
             tuple(files),
             self._format,
             self._header,
             cells.delimiter,
-            columns,
-            mapping.type,
-            mapping.timezone,
+            mapping.plain,
             fields=() if is_encoded else self.fields or (),
             before=before,
             has_header=cells.header is None,
@@ -193,14 +191,16 @@ class _LineFiles:
             has_fields=cells.is_zeek and self._reading.header is None,
             keeps_raw=is_encoded and self._allowed_jump != UNBOUNDED,
             own_cells=self._own_cells,
+            has_rest=cells.has_rest,
+            nulls=cells.nulls,
+            labels=tuple((file, label) for file, label in labels.items() if label != name_of(file)),
         )
 
     def in_parts(self, parts: Sequence[FilePart]) -> Input:
         """The files for workers that open them."""
         before = None
         if self._is_numbered:
-            has_header = self._format == "csv" and self._cells.header is None
-            before = records_before(self._spark, parts, self._cells.is_zeek, has_header)
+            before = lines_before(self._spark, parts)
         files = tuple(dict.fromkeys(part.file for part in parts))
         task = self._task(files, before, False)
         given = FilesInParts(
@@ -220,13 +220,13 @@ class _LineFiles:
         """The files as rows that Spark reads."""
         lines, reading = self._lines, self._reading
         files, with_codes = _named_files(self._spark, self._paths, lines, reading)
-        is_encoded = reading.as_events or reading.line_breaks or self.fields is None
+        is_encoded = reading.as_events or reading.in_whole_files or self.fields is None
         before = None
-        if self._is_numbered:
-            before = _numbers_before(lines, files, self._cells, reading)
+        if self._is_numbered and not reading.in_whole_files:
+            before = _lines_before(lines)
         task = self._task(files, before, is_encoded)
         handed = lines.withColumn("file", sf.crc32("file")) if with_codes else lines
-        if reading.line_breaks:
+        if reading.in_whole_files:
             records = _whole_files(handed, task)
         else:
             ddl = PAYLOAD_DDL if is_encoded else _ddl(task)
@@ -239,7 +239,7 @@ class _LineFiles:
             held = records = records.persist()
             near = _near if is_encoded else _near_in_columns
             records = near(records, self._allowed_jump)
-        counted_lines = None if reading.line_breaks else lines
+        counted_lines = None if reading.in_whole_files else lines
         rejected = RejectedRecords.of_lines(records, counted_lines, self._format)
         observed, counted = _counted(records, self._library.checked, in_a_join)
         kept = counted.filter(sf.col("problems").isNull())
@@ -293,32 +293,16 @@ def _with_reach(records: DataFrame, allowed: float) -> DataFrame:
     return records.crossJoin(sf.broadcast(reach_of(times, int(allowed), None)))
 
 
-def _numbers_before(
-    lines: DataFrame, files: Sequence[str], cells: Content, reading: FileReading
-) -> tuple[tuple[str, int, int], ...]:
-    """How many records come before each block of the files; a pass over their bytes.
-
-    One task that reads whole files counts their records by itself.
-    """
-    if reading.line_breaks:
-        return ()
-    text = sf.col("value").cast("string")
-    is_record = text.rlike(r"\S")
-    if cells.is_zeek:
-        is_record &= ~text.startswith("#")
-    blocks = lines.groupBy("file", "start").agg(sf.count_if(is_record).alias("records")).collect()
-    ranks = {plain_path(name): rank for rank, name in enumerate(files)}
-    counted = sorted(
-        (ranks.get(plain_path(row["file"]), len(ranks)), row["start"], row["file"], row["records"])
-        for row in blocks
-    )
+def _lines_before(lines: DataFrame) -> tuple[tuple[str, int, int], ...]:
+    """How many lines of its file come before each block; a pass over the bytes of the files."""
+    blocks = lines.groupBy("file", "start").agg(sf.count("*").alias("lines")).collect()
     found: list[tuple[str, int, int]] = []
-    done = 0
-    for _, start, file, records in counted:
-        found.append((file, start, done))
-        # The header of a file is no record.
-        has_header = cells.format == "csv" and cells.header is None
-        done += records - (1 if has_header and start == 0 else 0)
+    done, current = 0, None
+    for row in sorted(blocks, key=lambda row: (row["file"], row["start"])):
+        if row["file"] != current:
+            done, current = 0, row["file"]
+        found.append((row["file"], row["start"], done))
+        done += row["lines"]
     return tuple(found)
 
 
@@ -378,6 +362,5 @@ def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> li
 def _whole_files(lines: DataFrame, task: LinesTask) -> DataFrame:
     """The records of files of which each is read by one task, or all by one that counts them."""
     placed = lines.mapInArrow(for_workers(place_lines, task), PLACED_DDL)
-    by_file = placed.repartition("rank") if task.before is None else placed.repartition(1)
-    in_order = by_file.sortWithinPartitions(ARRIVAL)
+    in_order = placed.repartition("rank").sortWithinPartitions(ARRIVAL)
     return in_order.mapInArrow(for_workers(read_whole_files, task), PAYLOAD_DDL)

@@ -32,7 +32,7 @@ from ensue.spark.plan import RuleGroup
 from ensue.spark.sql.scan import Scan
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.files.column_parts import ColumnsTask
-from ensue.spark.worker.files.file_parts import FilePart, count_records
+from ensue.spark.worker.files.file_parts import FilePart, count_lines
 from ensue.spark.worker.files.line_chunks import (
     NEEDS_EVENT,
     NEEDS_NUMBER,
@@ -74,21 +74,22 @@ class FilesInParts:
     as_rows: Callable[[], Any]
 
 
-def records_before(
-    spark: SparkSession, parts: Sequence[FilePart], is_zeek: bool, has_header: bool
+def lines_before(
+    spark: SparkSession, parts: Sequence[FilePart]
 ) -> tuple[tuple[str, int, int], ...]:
-    """How many records come before each part; a pass over the bytes of the files."""
-    read = for_workers(count_records, (tuple(map(tuple, parts)), is_zeek))
-    ddl = "rank bigint, start bigint, records bigint"
+    """How many lines of its file come before each part; a pass over the bytes of the files."""
+    if all(part.begin == 0 for part in parts):
+        return tuple((part.file, 0, 0) for part in parts)
+    read = for_workers(count_lines, tuple(map(tuple, parts)))
+    ddl = "rank bigint, start bigint, lines bigint"
     rows = numbers(spark, len(parts)).mapInArrow(read, ddl).collect()
-    counted = {(row["rank"], row["start"]): row["records"] for row in rows}
+    counted = {(row["rank"], row["start"]): row["lines"] for row in rows}
     found: list[tuple[str, int, int]] = []
     done = 0
     for part in parts:
+        done = 0 if part.begin == 0 else done
         found.append((part.file, part.begin, done))
-        # The header of a file is no record.
-        records = counted.get((part.rank, part.begin), 0)
-        done += records - (1 if has_header and part.begin == 0 else 0)
+        done += counted.get((part.rank, part.begin), 0)
     return tuple(found)
 
 

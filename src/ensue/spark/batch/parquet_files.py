@@ -1,7 +1,7 @@
 """Parquet as a DataFrame: its columns as they are, with the place of every row.
 
 In come paths and a `FileReading`; out goes an `Input`. Times in nanoseconds, and columns that are
-null in every row, are read as `nanoseconds` says. Rows without ids are numbered over all files.
+null in every row, are read as `nanoseconds` says. Rows without ids have their places.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ensue.events.columns import (
     EXTENSION_PREFIX,
     is_attribute_column,
 )
+from ensue.events.mapping.definition import JOINT
 from ensue.events.records.parquet import open_parquet as open_local_parquet
 from ensue.library import Library
 from ensue.spark.batch import nanoseconds
@@ -42,7 +43,7 @@ from ensue.spark.sql.mapping import attribute_names
 from ensue.spark.sql.scan import names_read
 from ensue.spark.worker.event_rows import ARRIVAL, OWN_ID
 from ensue.spark.worker.files.column_parts import ColumnsTask
-from ensue.spark.worker.files.line_places import PLACES_A_FILE, SCHEME, plain_path
+from ensue.spark.worker.files.line_places import PLACES_A_FILE, SCHEME, name_of, plain_path
 
 
 def open_parquet(
@@ -64,14 +65,14 @@ def open_parquet(
     arrival = place.cast("bigint").alias(ARRIVAL)
     added = [arrival]
     if "id" not in (*read.columns, *reading.mapping.columns):
-        added.append(_row_number(read, files).alias("id"))
+        added.append(_row_id(read, reading, own_name).alias("id"))
     elif reading.numbered:
         ids = _column_of_ids(reading)
         if ids in read.columns:
             known = sf.col(f"`{ids}`").cast("string")
             columns[ids] = OWN_ID
             read = read.withColumn(OWN_ID, sf.col(f"`{ids}`"))
-            read = read.withColumn(ids, sf.coalesce(known, _row_number(read, files)))
+            read = read.withColumn(ids, sf.coalesce(known, _row_id(read, reading, own_name)))
     source = own_name
     if "source" in read.columns and "source" not in reading.mapping.columns:
         source = sf.coalesce(sf.nullif(sf.col("source"), sf.lit("")), own_name)
@@ -96,7 +97,8 @@ def _in_parts(
     """
     spark, mapping = read.sparkSession, reading.mapping
     is_plain = mapping.timezone is None and not any(
-        each.unit is not None or "." in each.path for each in mapping.columns.values()
+        each.unit is not None or "." in each.path or JOINT in each.path
+        for each in mapping.columns.values()
     )
     found = row_groups(reading.in_order(read.inputFiles())) if is_plain else None
     if found is None or found.schema.names != read.columns:
@@ -113,8 +115,8 @@ def _in_parts(
             if not _is_read_alike(field.type, name == "time"):
                 return None
             names[field.name] = name
-    columns = tuple((name, each.path) for name, each in mapping.columns.items())
-    task = ColumnsTask(library.tables(), tuple(names), found.before, columns, mapping.type)
+    labels = tuple(reading.labels(read.inputFiles()).items())
+    task = ColumnsTask(library.tables(), tuple(names), labels, mapping.plain)
     known = frozenset((*names.values(), "id", "source", "type"))
     return FilesInParts(spark, found.parts, task, known, "parquet", allowed_jump, lambda: opened)
 
@@ -129,7 +131,7 @@ def _columns_read(library: Library, reading: FileReading) -> set[str] | None:
     if any(group.sends_on for group in plan_of(library.checked).groups):
         return None
     names = {*attribute_names(library.checked.types), *_read_by_rules(library), *CONTEXT_COLUMNS}
-    moved = [origin.path for origin in reading.mapping.columns.values()]
+    moved = reading.mapping.moved(())
     return {DATA_COLUMN, *names, *moved, *(name.partition(".")[0] for name in (*names, *moved))}
 
 
@@ -184,20 +186,17 @@ def _column_of_ids(reading: FileReading) -> str:
     return "id" if origin is None else origin.path
 
 
-def _row_number(read: DataFrame, files: Sequence[str]) -> Column:
-    """The number of a row over all files, which stands in for an id."""
-    number = sf.col("_metadata.row_index") + 1
-    if len(files) > 1:
-        counts = read.groupBy(file_column().alias("file")).count().collect()
-        rows = {plain_path(row["file"]): row["count"] for row in counts}
-        done, before = 0, {}
-        for file in files:
-            before[file] = done
-            done += rows.get(file, 0)
-        spelled = {row["file"]: before[plain_path(row["file"])] for row in counts}
-        pairs = [sf.lit(each) for pair in spelled.items() for each in pair]
-        number = number + sf.element_at(sf.create_map(*pairs), file_column())
-    return number.cast("string")
+def _row_id(read: DataFrame, reading: FileReading, own_name: Column) -> Column:
+    """The file of a row and its number there, which stand in for an id."""
+    labels = reading.labels(read.inputFiles())
+    others = [each for each in labels.items() if each[1] != name_of(each[0])]
+    label = own_name
+    if others:
+        path = sf.regexp_replace(_decoded_path(), SCHEME.pattern, "$1:/")
+        pairs = [sf.lit(each) for pair in others for each in pair]
+        label = sf.coalesce(sf.try_element_at(sf.create_map(*pairs), path), own_name)
+    number = (sf.col("_metadata.row_index") + 1).cast("string")
+    return sf.concat(label, sf.lit(":"), number)
 
 
 def _check_files(paths: Sequence[str]) -> None:

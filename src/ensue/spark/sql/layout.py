@@ -22,9 +22,11 @@ from ensue.events.columns import (
     CONTEXT_COLUMNS,
     DATA_COLUMN,
     EXTENSION_PREFIX,
+    NUMBERED,
     is_attribute_column,
 )
 from ensue.events.columns import Layout as RowLayout
+from ensue.events.time_patterns import is_pattern
 from ensue.lang.diagnostics import did_you_mean
 from ensue.spark.sql.instants import instant_of_local, instant_of_number, instant_of_text
 from ensue.spark.worker.event_rows import DEFAULT_SOURCE, NO_TIMES, ROW, Times
@@ -147,8 +149,11 @@ def layout_of(
         elif name in TEXT_ATTRIBUTES:
             extensions[name] = source
         elif name in CONTEXT_COLUMNS:
-            context[name] = source
             python_reasons += _check_context(name, source)
+            if name == "type" and source.kind == "integer":
+                text = source.column.cast("string")
+                source = replace(source, column=text, type=st.StringType(), kind="string")
+            context[name] = source
         elif name.startswith(EXTENSION_PREFIX) and name != EXTENSION_PREFIX:
             extensions[name.removeprefix(EXTENSION_PREFIX)] = source
         else:
@@ -238,8 +243,10 @@ def _check_context(name: str, source: InputColumn) -> list[str]:
             f"the column `{source.origin}`, which is to be the `time` of events, is"
             f" {_shown(source.type)}: it must be a timestamp, or RFC 3339 text{number}"
         )
-    if source.kind == "string" or (name == "id" and source.kind == "integer"):
+    if source.kind == "string" or (name in NUMBERED and source.kind == "integer"):
         return []
+    if name in NUMBERED and source.kind == "real":
+        return [f"`{source.origin}` holds the {name} as {_shown(source.type)}"]
     raise UsageError(
         f"the column `{source.origin}`, which is to be the `{name}` of events, is"
         f" {_shown(source.type)}: it must be a string"
@@ -255,6 +262,14 @@ def _as_instant(
     """
     units, zone = dict(times[0]), times[1]
     unit = units.get(name)
+    if is_pattern(unit):
+        if not isinstance(source.type, (st.StringType, *_INTEGERS, st.NullType)):
+            raise UsageError(
+                f"the column `{source.origin}` is {_shown(source.type)}, which is no text: leave"
+                f" out the pattern `{unit}`"
+            )
+        python_reasons.append(f"`{source.origin}` holds times of the pattern `{unit}`")
+        return _instant_column(source, sf.lit(None).cast("timestamp"))
     if unit is not None:
         if isinstance(source.type, (*_INTEGERS, *_REALS)):
             return _instant_column(source, instant_of_number(source.column, source.type, unit))

@@ -75,8 +75,9 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Files have a `path`; records of Kafka have `servers`, and `topics` or a `pattern` of topics.
     `schema` is in Spark's words, and has Spark read the files; without it a folder of Parquet that
     has files tells its own, and text is read as `ensue run` reads it, CSV with its `delimiter` and
-    `header`. `type` is the type of all events, and `timezone` the zone of times without an offset.
-    `start` says where a topic is begun, as long as there is no checkpoint.
+    `header` and texts that stand for a `null`. `type` is the type of all events, `timezone` the
+    zone of times without an offset, and `year` the year of times without one at the beginning of a
+    file. `start` says where a topic is begun, as long as there is no checkpoint.
     """
 
     format: str
@@ -86,6 +87,8 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: str | None = None
     delimiter: str | None = None
     header: str | None = None
+    null: list[str] | None = None
+    year: int | None = None
     servers: str | None = None
     topics: list[str] | None = None
     pattern: str | None = None
@@ -107,7 +110,7 @@ class SourceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def given(self) -> Given:
         """The options for text files. Raises `UsageError` for options that cannot be."""
-        return Given.of(LINE_FORMATS[self.format], self.delimiter, self.header)
+        return Given.of(LINE_FORMATS[self.format], self.delimiter, self.header, self.null or ())
 
 
 class SinkConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -183,6 +186,12 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spark: dict[str, Option] = {}
 
     @property
+    def mapping(self) -> UserMapping:
+        """Which column is what. Raises `UsageError` for a mapping that cannot be meant."""
+        source = self.source
+        return UserMapping.of(self.columns, source.type, source.timezone, source.year)
+
+    @property
     def sinks(self) -> dict[str, SinkConfig]:
         """The sinks by the name of their table; a folder of outputs has two beside it."""
         named = {"sink": self.sink, "late": self.late, "rejected": self.rejected}
@@ -251,7 +260,7 @@ def config_of(tables: dict[str, Any]) -> PipelineConfig:
     except msgspec.ValidationError as error:
         raise UsageError(_in_words(str(error))) from None
     _check_source(config)
-    UserMapping.of(config.columns, config.source.type, config.source.timezone)
+    _ = config.mapping
     for name, sink in config.sinks.items():
         _check_sink(name, sink, config)
     _check_places(config)
@@ -305,6 +314,8 @@ def _check_source(config: PipelineConfig) -> None:
         if source.path is None:
             raise UsageError("missing required field `path`, in `[source]`")
         _check_cells(source)
+        if not source.is_text:
+            _refuse("source", source, ("year",))
         if source.is_text and config.stream.arrival is not None:
             raise UsageError(
                 "`arrival` names a column, and lines of files are in order as they stand there:"
@@ -312,6 +323,7 @@ def _check_source(config: PipelineConfig) -> None:
             )
         return
     _refuse("source", source, ("path", "schema", "type", "timezone", "delimiter", "header"))
+    _refuse("source", source, ("null", "year"))
     if not source.servers:
         raise UsageError('`[source]` of format `kafka` needs `servers`, as `servers = "host:9092"`')
     if bool(source.topics) == bool(source.pattern):
@@ -340,7 +352,7 @@ def _check_cells(source: SourceConfig) -> None:
                     " names the columns needs nothing"
                 )
         return
-    for name in ("delimiter", "header"):
+    for name in ("delimiter", "header", "null"):
         if getattr(source, name) is None:
             continue
         if source.format == "csv":

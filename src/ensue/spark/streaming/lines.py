@@ -9,6 +9,7 @@ record, since a stream goes on with the next.
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
@@ -23,7 +24,7 @@ from pyspark.sql import functions as sf
 from ensue.engine.timing import jumps
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
-from ensue.events.mapping import Mapping, Origin
+from ensue.events.mapping import Mapping, PlainMapping
 from ensue.events.records.dead_letters import shown
 from ensue.events.records.reading import read_text
 from ensue.events.sources.contents import Given
@@ -69,32 +70,38 @@ def open_lines(spark: SparkSession, source: SourceConfig) -> DataFrame:
 
 class TextTask(NamedTuple):
     """Text files of a stream for a worker, as plain data: the `StreamTask`, the options of the
-    files, and the mapping."""
+    files, the mapping, and the folder of the source."""
 
     stream: tuple[Any, ...]
     format: str
     delimiter: str | None
     header: tuple[str, ...] | None
-    columns: tuple[tuple[str, str, str | None], ...]
-    type: str | None
-    timezone: str | None
+    nulls: tuple[str, ...]
+    mapping: PlainMapping
+    root: str = ""
+
+    def label_of(self, file: str) -> str:
+        """What a file is called in ids of records without one: its path below the source's."""
+        path, root = plain_path(file).removeprefix("file:"), self.root
+        return path.removeprefix(root) if root and path.startswith(root) else name_of(file)
 
     @property
     def given(self) -> Given:
-        return Given(self.format, self.delimiter, self.header)
-
-    @property
-    def mapping(self) -> Mapping:
-        columns = {name: Origin(path, unit) for name, path, unit in self.columns}
-        return Mapping(columns, self.type, self.timezone)
+        return Given(self.format, self.delimiter, self.header, self.nulls)
 
 
 def correlate_lines(
-    lines: DataFrame, library: LibraryLike, given: Given, mapping: Mapping, options: StreamOptions
+    lines: DataFrame,
+    library: LibraryLike,
+    given: Given,
+    mapping: Mapping,
+    options: StreamOptions,
+    folder: str | None = None,
 ) -> DataFrame:
     """The outputs of a library over lines of `open_lines`, as `correlate` gives them of a stream.
 
-    Events of equal times are read by file, in an order of their own, and line.
+    Events of equal times are read by file, in an order of their own, and line. In ids of records
+    without one, files are called by their paths below the `folder`.
     """
     loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, options.correlations)
@@ -116,12 +123,18 @@ def correlate_lines(
         given.format or "jsonl",
         given.delimiter,
         given.header,
-        tuple((name, each.path, each.unit) for name, each in mapping.columns.items()),
-        mapping.type,
-        mapping.timezone,
+        given.nulls,
+        mapping.plain,
+        "" if folder is None else _root(folder),
     )
     packed = lines.mapInArrow(for_workers(pack_files, task), CHUNK_DDL)
     return bucket_outputs(packed, stream, output_columns(plan, with_event=options.whole_events))
+
+
+def _root(folder: str) -> str:
+    """The beginning of the paths of all files of a folder."""
+    path = plain_path(folder if "://" in folder else os.path.abspath(folder))
+    return path.removeprefix("file:").rstrip("/") + "/"
 
 
 # --- workers ------------------------------------------------------------------------------------
@@ -161,9 +174,11 @@ def _records(
     task: TextTask, types: TypeSystem, file: str, lines: Iterator[bytes]
 ) -> Iterator[Event | Rejected]:
     first = next(lines)
+    mapping = Mapping.from_plain(task.mapping)
     every = chain([first], lines)
+    name, label = name_of(file), task.label_of(file)
     try:
-        for record in read_text(every, types, name_of(file), task.given, task.mapping):
+        for record in read_text(every, types, name, task.given, mapping, label):
             yield record if isinstance(record, Event) else _told(record, file)
     except UsageError as error:
         yield _told(Rejected(1, first.rstrip(b"\r\n"), (str(error),)), file)

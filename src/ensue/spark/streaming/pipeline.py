@@ -14,7 +14,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from ensue.errors import UsageError
-from ensue.events.mapping import Mapping as UserMapping
 from ensue.library import Library
 from ensue.spark.failures import reason_of
 from ensue.spark.kafka.connector import with_kafka
@@ -36,7 +35,7 @@ from ensue.spark.streaming.sources import check_servers, open_source
 def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataFrame:
     """The stream of outputs, not started. Raises `UsageError` for what cannot work."""
     stream = config.stream
-    mapping = UserMapping.of(config.columns, config.source.type, config.source.timezone)
+    mapping = config.mapping
     if config.source.is_text:
         options = StreamOptions(
             stream.lateness,
@@ -48,7 +47,9 @@ def plan(spark: SparkSession, library: Library, config: PipelineConfig) -> DataF
             key=stream.signing_key,
         )
         lines = open_lines(spark, config.source)
-        return correlate_lines(lines, library, config.source.given, mapping, options)
+        return correlate_lines(
+            lines, library, config.source.given, mapping, options, config.source.path
+        )
     counted = {each.path for each in mapping.columns.values() if each.unit is not None}
     events = open_source(spark, config.source, counted)
     # A topic gets whole events as JSON, files get columns.

@@ -16,7 +16,7 @@ from ensue.engine.timing.agreeing import TimeRuns
 from ensue.engine.timing.jumps import check_advance, far_problem
 from ensue.events.arrow import BatchReader, row_texts
 from ensue.events.event import Event, Rejected
-from ensue.events.mapping import Mapping, Origin
+from ensue.events.mapping import Mapping, PlainMapping
 from ensue.events.types import TypeSystem
 from ensue.spark.worker.event_rows import (
     ARRIVAL,
@@ -43,9 +43,7 @@ class FileRowsTask(NamedTuple):
     """Rows of files for a worker, as plain data: the job, and the mapping of the user."""
 
     group: tuple[Any, ...]
-    columns: tuple[tuple[str, str, str | None], ...]
-    type: str | None
-    timezone: str | None
+    mapping: PlainMapping
 
 
 def rejected_in_files(given: tuple[Any, ...], batches: Batches) -> Batches:
@@ -56,8 +54,7 @@ def rejected_in_files(given: tuple[Any, ...], batches: Batches) -> Batches:
     asked = FileRowsTask(*given)
     task = GroupTask(*asked.group)
     types = decoded_plan(task.library, task.selected).library.types
-    columns = {name: Origin(path, unit) for name, path, unit in asked.columns}
-    mapping = Mapping(columns, asked.type, asked.timezone)
+    mapping = Mapping.from_plain(asked.mapping)
     for batch in batches:
         found = list(_refused(task, types, batch))
         places = pa.array([place for place, _ in found], pa.int64())

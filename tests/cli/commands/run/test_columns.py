@@ -128,7 +128,7 @@ def test_a_null_for_an_id_is_no_id(ensue: Ensue, tmp_path: Path, library: Path) 
 
     assert b'"trigger":"e10"' in made
     assert b'"trigger":"e10"' in named
-    assert re.search(rb'"causes":"\d', named)
+    assert re.search(rb'"causes":"objects.jsonl:\d', named)
 
 
 def test_lines_in_any_order(ensue: Ensue, tmp_path: Path, library: Path) -> None:

@@ -84,7 +84,7 @@ def test_the_delimiter_of_csv_is_seen_in_its_first_line(
     ]
     path.write_text("".join(delimiter.join(row) + "\n" for row in rows))
 
-    assert triggers(ensue("run", rules, "-e", path).outputs) == ["2"]
+    assert triggers(ensue("run", rules, "-e", path).outputs) == ["events.csv:3"]
 
 
 def test_a_delimiter_can_be_named(ensue: Ensue, rules: Path) -> None:
@@ -92,10 +92,10 @@ def test_a_delimiter_can_be_named(ensue: Ensue, rules: Path) -> None:
 
     answer = ensue("run", rules, "-e", "-", "--delimiter", "~", stdin=text)
 
-    assert triggers(answer.outputs) == ["2"]
+    assert triggers(answer.outputs) == ["stdin:3"]
 
 
-def test_rows_without_ids_are_numbered_from_file_to_file(
+def test_rows_without_ids_are_known_by_their_files_and_lines(
     ensue: Ensue, rules: Path, tmp_path: Path
 ) -> None:
     for name, rows in (("a", ["00Z,Failed,ann"]), ("b", ["01Z,Failed,bob", "02Z,Done,ann"])):
@@ -104,7 +104,7 @@ def test_rows_without_ids_are_numbered_from_file_to_file(
 
     (output,) = ensue("run", rules, "-e", f"{tmp_path}/*.csv").outputs
 
-    assert output["causes"] == "1,3"
+    assert output["causes"] == "a.csv:2,b.csv:3"
 
 
 def test_a_refused_record_is_named_with_its_own_file(

@@ -189,7 +189,7 @@ def test_a_time_as_access_logs_have_it_is_answered_with_how_to_write_it(
     answer = ensue("run", logins, "-e", log, *options)
 
     assert "access.log:1: `time`: `06/May/2024:07:00:00 +0000` is no RFC 3339 time" in answer.err
-    assert "nginx by `$time_iso8601`" in answer.err
+    assert "time=COLUMN:%d/%b/%Y:%H:%M:%S %z" in answer.err
 
 
 def test_lines_of_words_are_answered_with_how_to_name_them(

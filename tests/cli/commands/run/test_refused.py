@@ -101,13 +101,37 @@ def test_a_row_of_parquet_is_kept_as_an_object(ensue: Ensue, rules: Path, tmp_pa
     assert letter["row"] == {"type": "Failed", "time": "never", "user": "ann"}
 
 
-def test_every_one_of_a_flood_is_named_kept_and_counted(
+def test_a_cause_is_named_once_for_each_file_with_its_first_place(
     ensue: Ensue, rules: Path, tmp_path: Path
 ) -> None:
-    """Only on a terminal is the list cut short."""
-    dead = tmp_path / "dead.jsonl"
+    for name in ("a", "b"):
+        good = [event(n, "Failed", n) for n in range(3)]
+        wrong = [event(n, "Failed", n).replace('"ann"', str(n)) for n in (7, 8)]
+        odd = [event(n, "Failed", n).replace("2024-05-06", f"yesterday {n}") for n in range(4)]
+        lines = [*good, *odd, *wrong]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
 
-    answer = ensue("run", rules, "-e", "-", "--dead-letter", dead, stdin="{\n" * 5_000)
+    answer = ensue("run", rules, "-e", f"{tmp_path}/*.jsonl")
+
+    named = [line.removeprefix(f"{tmp_path}/") for line in answer.err.splitlines()]
+    found = [line.split(": ")[:2] for line in named if line[:2] in ("a.", "b.")]
+    assert found == [
+        [f"{name}.jsonl:{line} and {more} more", about]
+        for name in ("a", "b")
+        for line, more, about in ((4, 3, "`time`"), (8, 1, "attribute `user` of `Failed`"))
+    ]
+
+
+def test_every_one_of_a_flood_is_kept_and_counted_and_named_on_request(
+    ensue: Ensue, rules: Path, tmp_path: Path
+) -> None:
+    dead = tmp_path / "dead.jsonl"
+    asked = (rules, "-e", "-", "--dead-letter", dead)
+    once = ensue("run", *asked, stdin="{\n" * 5_000)
+    assert len([line for line in once.err.splitlines() if "no JSON" in line]) == 1
+    assert "stdin:1 and 4,999 more: no JSON" in once.err
+
+    answer = ensue("run", *asked, "--verbose", stdin="{\n" * 5_000)
 
     assert len([line for line in answer.err.splitlines() if "no JSON" in line]) == 5_000
     assert "stdin:5000: " in answer.err

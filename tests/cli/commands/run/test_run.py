@@ -161,7 +161,10 @@ def test_only_the_outputs_of_one_correlation(ensue: Ensue, rules: Path, events: 
 def test_events_without_a_key_are_counted(ensue: Ensue, rules: Path) -> None:
     answer = ensue("run", rules, "-e", "-", stdin=event(1, "Failed", 0, user=None))
 
-    assert answer.err == "1 event read, 1 without a key for `Guessed`; 0 outputs\n"
+    assert answer.err == (
+        "no event had `user`, which `Guessed` reads; they had no attribute at all\n"
+        "1 event read, 1 without a key for `Guessed`; 0 outputs\n"
+    )
 
 
 class TestLateness:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ensue.errors import UsageError
-from ensue.spark.worker.files.file_parts import FilePart, count_records, line_blocks
+from ensue.spark.worker.files.file_parts import FilePart, count_lines, line_blocks
 
 LINES = st.lists(st.binary(max_size=12).map(lambda each: each.replace(b"\n", b"x")), max_size=12)
 
@@ -48,15 +48,15 @@ def test_every_line_is_in_the_part_where_it_begins(
         assert sum(block.count(b"\n") for block in blocks) == own
 
 
-def test_records_are_lines_that_are_not_blank(tmp_path: Path) -> None:
+def test_every_line_of_a_part_is_counted_there(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\n \t\r\n\n#b\nc")
     numbers = pa.RecordBatch.from_pydict({"id": pa.array([0, 1])})
     parts = (tuple(part(path, 0, 4)), tuple(part(path, 4, 11)))
 
-    for is_zeek, expected in ((False, [1, 2]), (True, [1, 1])):
-        found = [*count_records((parts, is_zeek), iter([numbers]))]
-        assert [each.column("records")[0].as_py() for each in found] == expected
+    found = [*count_lines(parts, iter([numbers]))]
+
+    assert [each.column("lines")[0].as_py() for each in found] == [2, 3]
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from ensue.events.event import Event
 from ensue.events.records.reading import read_inputs
 from ensue.events.sources import open_inputs
 from ensue.spark.worker.event_rows import ARRIVAL, read_event
-from ensue.spark.worker.files.line_chunks import NEEDS_NUMBER, LinesTask
+from ensue.spark.worker.files.line_chunks import LinesTask
 from ensue.spark.worker.files.whole_files import place_lines, read_whole_files
 
 from .test_line_chunks import HEADER, LIBRARY, NAMES, TYPES, line
@@ -73,10 +73,10 @@ def test_events_problems_and_numbers_are_those_of_one_process(tmp_path: Path, se
             assert str(row["file"])[-5:] == str(record.file)[-5:]
 
 
-def test_a_record_without_an_id_is_marked_where_records_are_not_counted() -> None:
+def test_a_record_without_an_id_has_its_place_also_where_records_are_not_counted() -> None:
     good = b",Base,2024-05-06T07:08:09Z,1,1,,,,,,,,"
     text = b"\n".join([HEADER, b"2" + good, good])
 
     rows = read_in_workers([text, HEADER], numbered=False)
 
-    assert [row["problems"] for row in rows] == [None, [NEEDS_NUMBER]]
+    assert [row["problems"] for row in rows] == [None, None]

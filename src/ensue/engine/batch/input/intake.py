@@ -200,11 +200,13 @@ class Intake:
         self.keep_to(None)
 
     def _checked(
-        self, chunks: TableChunks, table: pa.Table, numbers: Rows
+        self, chunks: TableChunks, table: pa.Table, numbers: Rows, near: Instants | None = None
     ) -> Iterator[CheckedRows]:
         first = 0
         for rows in _cut(table):
-            found = self.check(chunks.chunk(rows, numbers[first : first + len(rows)]))
+            part = slice(first, first + len(rows))
+            times = None if near is None else near[part]
+            found = self.check(chunks.chunk(rows, numbers[part], times))
             self.rejected += found.rejected
             yield found
             first += len(rows)
@@ -221,9 +223,11 @@ class Intake:
             kept.append(each.kept + first)
             times.append(each.batch.times)
             first += size
-        order = np.concatenate(kept)[np.argsort(np.concatenate(times), kind="stable")]
+        every = np.concatenate(times)
+        by_time = np.argsort(every, kind="stable")
+        order = np.concatenate(kept)[by_time]
         sorted_table = table.take(pa.array(order)).combine_chunks()
-        return list(self._checked(chunks, sorted_table, numbers[order]))
+        return list(self._checked(chunks, sorted_table, numbers[order], every[by_time]))
 
     def _in_time(self, batch: Batch, clock: int | None) -> Iterator[Batch]:
         """The rows that do not come too late, or lie too far ahead."""

@@ -55,10 +55,14 @@ def batch_lines(outputs: BatchOutputs, only: str | None = None) -> pa.Array:
     lines = outputs.ordered_texts([lines_of(made) for made in outputs.sources])
     if only is None:
         return lines
-    names = outputs.ordered_texts(
+    return lines.filter(pc.equal(batch_correlations(outputs), only))
+
+
+def batch_correlations(outputs: BatchOutputs) -> pa.Array:
+    """The correlation of each output of a batch, in the order of the stream."""
+    return outputs.ordered_texts(
         [_of_outputs(made, _bundle_correlations) for made in outputs.sources]
     )
-    return lines.filter(pc.equal(names, only))
 
 
 def lines_of(made: SourceOutputs | PartedOutputs) -> pa.Array:

@@ -7,6 +7,7 @@ each schema in turn, and are then written batch by batch.
 
 from __future__ import annotations
 
+import io
 import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -74,6 +75,31 @@ class TableFile:
                 return pa.ipc.new_stream(file, schema)
         options = pyarrow.csv.WriteOptions(delimiter=self._delimiter, quoting_style="needed")
         return _Csv(file, schema, options)
+
+
+class CsvRows:
+    """Tables as rows of CSV with fixed columns; columns that are none of them are left out."""
+
+    def __init__(self, columns: pa.Schema, delimiter: str) -> None:
+        self._columns = columns.remove_metadata()
+        self._delimiter = delimiter
+
+    @property
+    def header(self) -> bytes:
+        return self._written(self._columns.empty_table(), True)
+
+    def rows(self, table: pa.Table) -> bytes:
+        return self._written(_fitted(table, self._columns), False)
+
+    def _written(self, table: pa.Table, with_header: bool) -> bytes:
+        options = pyarrow.csv.WriteOptions(
+            include_header=with_header, delimiter=self._delimiter, quoting_style="needed"
+        )
+        file = io.BytesIO()
+        out = _Csv(file, self._columns, options)
+        out.write(table)
+        out.close()
+        return file.getvalue()
 
 
 class _Csv:

@@ -10,7 +10,7 @@ rest of a block.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import BinaryIO, NamedTuple
@@ -32,6 +32,8 @@ from ensue.events.files.text.context import fill_context
 from ensue.events.files.text.csv_cells import Dialect, LinesOf, Records, records_of
 from ensue.events.files.text.found import TextFound
 from ensue.events.mapping import Mapping
+from ensue.events.mapping.instants import joined_columns
+from ensue.events.mapping.years import Years
 from ensue.events.records import overlong
 from ensue.events.records.text_record import CellReader, CsvRecords
 from ensue.events.types import TypeSystem, ValueType
@@ -49,18 +51,25 @@ class CellChunks:
         name: str,
         delimiter: str = ",",
         mapping: Mapping | None = None,
-        rows_before: int = 0,
         header: Sequence[str] | None = None,
         bounds: Bounds = BOUNDS,
+        label: str | None = None,
+        nulls: Collection[str] = (),
     ) -> None:
-        """`header` has the names of the columns, if the first record does not."""
+        """`header` has the names of the columns, if the first record does not.
+
+        `label` is the file in ids of records without one, by default its `name`, and `nulls` are
+        the texts that stand for a null beside the empty cell.
+        """
         self._bounds = bounds
+        self._label = label or name
+        self._nulls = nulls
         self._types = types
         self._name = name
         self._delimiter = delimiter
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
-        self._rows = rows_before
+        self._years = Years.of(self._mapping.year)
         self._lines = 0
         self._given_header = header
         self._header: list[str] = []
@@ -108,7 +117,13 @@ class CellChunks:
         """Read records under these names. Raises `UsageError` if they make no events."""
         self._header = header
         self._reader = CellReader(
-            header, self._types, self._name, self._mapping, bounds=self._bounds
+            header,
+            self._types,
+            self._name,
+            self._mapping,
+            bounds=self._bounds,
+            label=self._label,
+            nulls=self._nulls,
         )
 
     def _after_header(self, blocks: Blocks) -> bytes:
@@ -139,16 +154,16 @@ class CellChunks:
         self,
         block: bytes,
         is_last: bool,
-        numbers_of_rows: Rows | None = None,
-        numbers_of_lines: Rows | None = None,
+        numbers: Rows | None = None,
+        near: Rows | None = None,
     ) -> tuple[Chunk, int]:
         """The complete records of a block, and the number of their bytes.
 
-        `numbers_of_rows` are ids for rows without one, and `numbers_of_lines` their lines in the
-        file; by default the next numbers.
+        `numbers` are the lines of the records in the file, by default the next. `near` are the
+        times of records that are read again.
         """
         scanned = self._scan(block, is_last, None)
-        return self._chunk_of(scanned, numbers_of_rows, numbers_of_lines), scanned.records.used
+        return self._chunk_of(scanned, numbers, near), scanned.records.used
 
     def _scan(self, block: bytes, is_last: bool, most: int | None) -> _ScannedRows:
         """The first records of a block, `most` of them, up to one that is too long."""
@@ -168,49 +183,53 @@ class CellChunks:
     def _chunk_of(
         self,
         scanned: _ScannedRows,
-        numbers_of_rows: Rows | None = None,
-        numbers_of_lines: Rows | None = None,
+        numbers: Rows | None = None,
+        near: Rows | None = None,
     ) -> Chunk:
         """The chunk of scanned records."""
         assert self._reader is not None
         records = scanned.records
-        count = len(records.begins)
-        if numbers_of_rows is None:
-            numbers_of_rows = np.arange(self._rows + 1, self._rows + 1 + count)
-        if numbers_of_lines is None:
-            numbers_of_lines = records.numbers + self._lines
+        if numbers is None:
+            numbers = records.numbers + self._lines
         source = _RecordSource(
             scanned.block,
             records.begins,
             records.ends,
-            numbers_of_lines,
-            numbers_of_rows,
+            numbers,
             self._delimiter,
             self._reader,
             self._bounds,
         )
         self._lines += records.lines
-        self._rows += count
-        return self._chunk(records.cells, source, records.flagged.copy())
+        return self._chunk(records.cells, source, records.flagged.copy(), near)
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _chunk(self, cells: Sequence[pa.Array], source: _RecordSource, doubtful: Mask) -> Chunk:
+    def _chunk(
+        self,
+        cells: Sequence[pa.Array],
+        source: _RecordSource,
+        doubtful: Mask,
+        near: Rows | None,
+    ) -> Chunk:
         mapping = self._mapping
-        places = {name: TextFound(cells[at]) for at, name in enumerate(self._header)}
-        moved = {origin.path for origin in mapping.columns.values()}
+        places = {name: TextFound(cells[at], self._nulls) for at, name in enumerate(self._header)}
+        moved = mapping.moved(self._header)
         found = {
             name: each
             for name, each in places.items()
             if name not in moved and name not in mapping.columns
         }
-        found |= {name: places[origin.path] for name, origin in mapping.columns.items()}
+        for name, origin in mapping.columns.items():
+            first, *others = [places[path] for path in origin.sources(self._header)]
+            texts = [each.texts().column for each in (first, *others)]
+            found[name] = TextFound(joined_columns(texts)) if others else first
         count = len(source.begins)
         columns: dict[str, pa.Array] = {}
         if mapping.type is not None:
             found.pop("type", None)
             columns["type"] = pa.repeat(pa.scalar(mapping.type), count)
-        time = found.pop("time").times(mapping.zone, mapping.unit("time"))
+        time = found.pop("time").times(mapping.unit("time"), mapping.zone, self._years, near)
         columns["time"] = time.column
         doubtful |= time.unread | time.column.is_null().to_numpy(zero_copy_only=False)
         if (version := found.pop("specversion", None)) is not None:
@@ -221,7 +240,7 @@ class CellChunks:
             doubtful |= found.pop(DATA_COLUMN).present
         for name in [each for each in found if each in CONTEXT_COLUMNS]:
             columns[name] = found.pop(name).texts().column
-        fill_context(columns, source.row_numbers, self._name)
+        fill_context(columns, self._label, source.line_numbers, self._name)
         doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         is_known = codes >= 0
@@ -238,7 +257,7 @@ class CellChunks:
                     columns[name] = pa.nulls(count, known.field.type)
                 continue
             if unit is not None:
-                typed = each.times(None, unit)
+                typed = each.times(unit, mapping.zone)
             else:
                 assert known is not None
                 typed = each.typed(_type_of(known), mapping.zone)
@@ -252,10 +271,15 @@ class CellChunks:
         has_other_data = DATA_COLUMN in places or any(
             each.type is None for each in self._declared.all
         )
+        times = time.column.cast(pa.int64())
+
+        def singly(asked: Rows) -> list[Event | Rejected]:
+            return source.read(asked, times)
+
         return Chunk(
             rows,
             doubtful,
-            source.read,
+            singly,
             source.taken,
             source.original,
             has_other_data=has_other_data,
@@ -305,7 +329,6 @@ class _RecordSource:
     begins: Rows
     ends: Rows
     line_numbers: Rows
-    row_numbers: Rows
     delimiter: str
     reader: CellReader
     bounds: Bounds
@@ -317,8 +340,15 @@ class _RecordSource:
         """The cells of a record; None if it is blank. Raises `EventError` if it is no CSV."""
         return CsvRecords(LinesOf(self._raw(row)), self.delimiter, self.bounds).next()
 
-    def read(self, rows: Rows) -> list[Event | Rejected]:
-        return [self._read(row) for row in rows.tolist()]
+    def read(self, rows: Rows, times: pa.Array) -> list[Event | Rejected]:
+        """Single records; `times` are those of all rows, for times without a year."""
+        years = self.reader.years
+        found = []
+        for row in rows.tolist():
+            if years is not None:
+                years.near = times[row].as_py()
+            found.append(self._read(row))
+        return found
 
     def _read(self, row: int) -> Event | Rejected:
         number, raw = int(self.line_numbers[row]), self._raw(row).rstrip(b"\r\n")
@@ -329,11 +359,11 @@ class _RecordSource:
         except EventError as error:
             return Rejected(number, raw, error.problems)
         assert cells is not None
-        return self.reader.read(number, int(self.row_numbers[row]), cells, raw)
+        return self.reader.read(number, cells, raw)
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
         raws = [self._raw(row).rstrip(b"\r\n") + b"\n" for row in rows.tolist()]
-        return stored_lines(raws, self.row_numbers[rows], self.line_numbers[rows])
+        return stored_lines(raws, self.line_numbers[rows])
 
     def original(self, rows: Rows) -> list[Rejected]:
         return [

@@ -8,7 +8,7 @@ and the rows whose value it does not have. A value in a column is exactly what `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
@@ -19,8 +19,10 @@ import pyarrow.compute as pc
 
 from ensue.events.arrow_types import arrow_type
 from ensue.events.conformance import LARGEST_EXACT
-from ensue.events.files.chunk import Mask
+from ensue.events.files.chunk import Mask, Rows
 from ensue.events.mapping.instants import TIME, instants_in, null_rows, whole_numbers_in
+from ensue.events.mapping.years import Years
+from ensue.events.time_patterns import is_pattern
 from ensue.events.types import ValueType
 
 _REAL = r"^-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
@@ -65,12 +67,30 @@ class Found(Protocol):
     def keeps(self, type_: ValueType) -> bool:
         """Whether a column of a type has the values as they were given."""
 
-    def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
-        """Times from RFC 3339 text, or from numbers in a unit."""
+    def times(
+        self,
+        unit: str | None,
+        zone: ZoneInfo | None,
+        years: Years | None = None,
+        near: Rows | None = None,
+    ) -> Typed:
+        """Times from RFC 3339 text, from text of a pattern, or from numbers in a unit.
+
+        `years` finds the years that times of a pattern lack, and `near` are the times of rows that
+        are read again.
+        """
 
 
 def none_of(count: int) -> Mask:
     return np.zeros(count, np.bool_)
+
+
+def times_in(column: pa.Array, unread: Mask, how: tuple[Any, ...]) -> Typed:
+    """Times in a column of text, with the arguments of `instants_in`; others are `unread`."""
+    found = instants_in(column, *how)
+    unread = unread | found.unread
+    gone = unread | found.missing
+    return Typed(pa.array(found.values, pa.int64(), mask=gone).cast(TIME), unread)
 
 
 class ArrowFound:
@@ -108,7 +128,7 @@ class ArrowFound:
         if pa.types.is_null(given):
             return Typed(pa.nulls(len(self.column), wanted), none_of(len(self.column)))
         if type_.kind == "timestamp":
-            return self.times(zone)
+            return self.times(None, zone)
         if type_.kind == "integer" and pa.types.is_integer(given):
             # The range of integers is checked later, by their type.
             return Typed(self.column, none_of(len(self.column)))
@@ -121,8 +141,16 @@ class ArrowFound:
     def keeps(self, type_: ValueType) -> bool:
         return type_.kind in ("string", "boolean", "integer")
 
-    def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
+    def times(
+        self,
+        unit: str | None,
+        zone: ZoneInfo | None,
+        years: Years | None = None,
+        near: Rows | None = None,
+    ) -> Typed:
         given = self.column.type
+        if is_pattern(unit):
+            return times_in(*self.identities(), (unit, zone, years, near))
         if unit is None and not pa.types.is_string(given) and not pa.types.is_null(given):
             return Typed(pa.nulls(len(self.column), TIME), self.present)
         if unit is not None and pa.types.is_boolean(given):
@@ -210,7 +238,7 @@ class PythonFound:
             case "boolean":
                 return self._held(pa.bool_(), bool)
             case "timestamp":
-                return self.times(zone)
+                return self.times(None, zone)
             case _:
                 return self.texts()
 
@@ -247,7 +275,15 @@ class PythonFound:
         column = pa.array(values, pa.float64())
         return Typed(column, self.present & null_rows(column))
 
-    def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
+    def times(
+        self,
+        unit: str | None,
+        zone: ZoneInfo | None,
+        years: Years | None = None,
+        near: Rows | None = None,
+    ) -> Typed:
+        if is_pattern(unit):
+            return times_in(*self.identities(), (unit, zone, years, near))
         if unit is None or self._kinds <= {str, type(None)}:
             column, unread = self.texts()
         elif self._kinds <= {int, type(None)}:
@@ -283,8 +319,10 @@ class TextFound:
 
     absent: Mask | None = None
 
-    def __init__(self, cells: pa.Array) -> None:
+    def __init__(self, cells: pa.Array, nulls: Collection[str] = ()) -> None:
+        """`nulls` are the texts that stand for a null beside the empty cell."""
         self._cells = cells
+        self._nulls = nulls
 
     @cached_property
     def column(self) -> pa.Array:
@@ -296,7 +334,11 @@ class TextFound:
     @cached_property
     def _is_filled(self) -> Mask:
         lengths = pc.fill_null(pc.binary_length(self._cells), 0)
-        return np.asarray(lengths) > 0
+        is_filled: Mask = np.asarray(lengths) > 0
+        if self._nulls:
+            is_null = pc.is_in(self._cells, pa.array(self._nulls, pa.string()))
+            is_filled &= ~np.asarray(is_null)
+        return is_filled
 
     @property
     def present(self) -> Mask:
@@ -314,14 +356,22 @@ class TextFound:
             case "boolean":
                 return self._booleans()
             case "timestamp":
-                return self.times(zone)
+                return self.times(None, zone)
             case _:
                 return self.texts()
 
     def keeps(self, type_: ValueType) -> bool:
         return type_.kind == "string"
 
-    def times(self, zone: ZoneInfo | None, unit: str | None = None) -> Typed:
+    def times(
+        self,
+        unit: str | None,
+        zone: ZoneInfo | None,
+        years: Years | None = None,
+        near: Rows | None = None,
+    ) -> Typed:
+        if is_pattern(unit):
+            return times_in(*self.texts(), (unit, zone, years, near))
         found = instants_in(self.column, unit, None if unit else zone)
         gone = found.missing | found.unread
         held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)

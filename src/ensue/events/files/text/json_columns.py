@@ -24,7 +24,7 @@ import pyarrow.json as pj
 
 from ensue.events.arrow_types import arrow_type
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
-from ensue.events.columns import DATA_COLUMN
+from ensue.events.columns import DATA_COLUMN, NUMBERED
 from ensue.events.files.text.found import ArrowFound
 from ensue.events.files.text.json_objects import decoded
 from ensue.events.files.text.lines import Lines
@@ -208,10 +208,11 @@ class ColumnParser:
         for each in self._wanted.all:
             for way in (*each.ways, *each.in_data):
                 types[way] = _type_of(each)
-        identity = self._wanted.context["id"]
-        if identity is not None and self._wanted.mapping.is_plain:
-            types |= dict.fromkeys(identity.ways)
         if self._wanted.mapping.is_plain:
+            # These may be numbers.
+            for name in NUMBERED:
+                asked = self._wanted.context[name]
+                types |= {} if asked is None else dict.fromkeys(asked.ways)
             # An object or a number with the name of an attribute stays in the data.
             for name in TEXT_ATTRIBUTES:
                 types.pop((name,), None)

@@ -19,18 +19,21 @@ import pyarrow.compute as pc
 
 from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
-from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, NUMBERED
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttribute, DeclaredAttributes
 from ensue.events.files.chunk import Chunk, Mask, Rows, stored_lines
 from ensue.events.files.text.blocks import Blocks, in_lines, whole_lines
 from ensue.events.files.text.context import fill_context
+from ensue.events.files.text.found import ArrowFound, Found
 from ensue.events.files.text.json_columns import ColumnParser, NotInColumnsError, ParsedColumns
 from ensue.events.files.text.json_objects import ParsedObjects, objects_of
 from ensue.events.files.text.lines import Lines
 from ensue.events.files.text.wanted import Wanted, WantedValues
 from ensue.events.mapping import Mapping
+from ensue.events.mapping.instants import joined_columns
+from ensue.events.mapping.years import Years
 from ensue.events.records.text_record import LineReader
 from ensue.events.types import TypeSystem
 
@@ -45,15 +48,17 @@ class LineChunks:
         types: TypeSystem,
         name: str,
         mapping: Mapping | None = None,
-        rows_before: int = 0,
         bounds: Bounds = BOUNDS,
+        label: str | None = None,
     ) -> None:
+        """`label` is the file in ids of records without one, by default its `name`."""
         self._bounds = bounds
-        self._reader = LineReader(types, name, mapping, bounds=bounds)
+        self._reader = LineReader(types, name, mapping, bounds=bounds, label=label)
         self._name = name
+        self._label = label or name
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
-        self._rows = rows_before
+        self._years = Years.of(self._mapping.year)
         self._lines = 0
         self._wanted = WantedValues(self._mapping, self._declared)
         self._parser = ColumnParser(self._wanted)
@@ -72,41 +77,37 @@ class LineChunks:
         for block in whole_lines(Blocks(file, path, self._bounds), self._bounds):
             yield from in_lines(block, most)
 
-    def chunk(
-        self, block: bytes, numbers: Rows | None = None, numbers_of_lines: Rows | None = None
-    ) -> Chunk:
+    def chunk(self, block: bytes, numbers: Rows | None = None, near: Rows | None = None) -> Chunk:
         """The chunk of a block.
 
-        `numbers` are ids for lines without one, and `numbers_of_lines` those of the lines in the
-        file; by default the next.
+        `numbers` are those of the lines in the file, by default the next. `near` are the times of
+        lines that are read again.
         """
         lines = Lines.of(block)
-        count = len(lines.begins)
         if numbers is None:
-            numbers = np.arange(self._rows + 1, self._rows + 1 + count)
-        if numbers_of_lines is None:
-            numbers_of_lines = lines.numbers + self._lines
+            numbers = lines.numbers + self._lines
         self._lines += lines.total
-        self._rows += count
-        source = _LineSource(
-            block, lines.begins, lines.ends, numbers_of_lines, numbers, self._reader
-        )
+        source = _LineSource(block, lines.begins, lines.ends, numbers, self._reader)
         parsed = self._parser.parse(block, lines)
         if parsed is not None:
+            before = None if self._years is None else self._years.now
             try:
-                return self._chunk(parsed, source)
+                return self._chunk(parsed, source, near)
             except NotInColumnsError:
                 self._parser.refuse()
-        return self._chunk(ParsedObjects(objects_of(block, lines), self._wanted), source)
+                if self._years is not None and before is not None:
+                    self._years.go_on(*before)
+        return self._chunk(ParsedObjects(objects_of(block, lines), self._wanted), source, near)
 
-    def _chunk(self, parsed: Parsed, source: _LineSource) -> Chunk:
+    def _chunk(self, parsed: Parsed, source: _LineSource, near: Rows | None) -> Chunk:
         """Raises `NotInColumnsError` if columns do not tell what the lines say."""
         is_plain = self._mapping.is_plain
         doubtful = parsed.is_refused()
         doubtful |= source.ends - source.begins > self._bounds.record_bytes
-        columns = (self._plain_context if is_plain else self._cloud_event)(
-            parsed, source.row_numbers, doubtful
-        )
+        if is_plain:
+            columns = self._plain_context(parsed, source.line_numbers, doubtful, near)
+        else:
+            columns = self._cloud_event(parsed, doubtful)
         doubtful |= np.asarray(columns["type"].is_null())
         codes = self._declared.codes(columns["type"])
         for each, wanted in self._wanted.attributes:
@@ -115,10 +116,15 @@ class LineChunks:
         has_members, has_data, is_clashing = (True, True, False)
         if not is_plain:
             has_members, has_data, is_clashing = parsed.has_others()
+        times = columns["time"].cast(pa.int64())
+
+        def singly(asked: Rows) -> list[Event | Rejected]:
+            return source.read(asked, times)
+
         return Chunk(
             rows,
             doubtful,
-            source.read,
+            singly,
             source.taken,
             source.original,
             has_extensions=has_members and not is_plain,
@@ -137,20 +143,20 @@ class LineChunks:
 
     # --- columns ----------------------------------------------------------------------------------
 
-    def _cloud_event(self, parsed: Parsed, _: Rows, doubtful: Mask) -> dict[str, pa.Array]:
+    def _cloud_event(self, parsed: Parsed, doubtful: Mask) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name, wanted in self._wanted.context.items():
             assert wanted is not None
             found = parsed.found(wanted)
             if name == "time":
-                time = found.times(self._mapping.zone)
+                time = found.times(None, self._mapping.zone)
                 columns[name] = time.column
                 doubtful |= time.unread | ~found.present
                 continue
             is_needed = name in ("id", "source", "type")
             if not is_needed and not found.present.any():
                 continue
-            column, unread = found.texts()
+            column, unread = found.identities() if name in NUMBERED else found.texts()
             doubtful |= unread
             if is_needed:
                 doubtful |= np.asarray(pc.fill_null(pc.equal(pc.binary_length(column), 0), True))
@@ -165,20 +171,20 @@ class LineChunks:
         return columns
 
     def _plain_context(
-        self, parsed: Parsed, row_numbers: Rows, doubtful: Mask
+        self, parsed: Parsed, numbers: Rows, doubtful: Mask, near: Rows | None
     ) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name, wanted in self._wanted.context.items():
             if wanted is None:
                 continue
-            found = parsed.found(wanted)
+            found = self._found(parsed, wanted, doubtful)
             is_mapped = name in self._mapping.columns
             if name == "time":
-                time = found.times(self._mapping.zone, wanted.unit)
+                time = found.times(wanted.unit, self._mapping.zone, self._years, near)
                 columns[name] = time.column
                 doubtful |= time.unread | ~found.present
                 continue
-            column, unread = found.identities() if name == "id" else found.texts()
+            column, unread = found.identities() if name in NUMBERED else found.texts()
             # An object that is not mapped stays in the data.
             doubtful |= unread if is_mapped else unread & ~found.is_nested
             if name == "specversion":
@@ -187,11 +193,22 @@ class LineChunks:
                 columns[name] = column
         if self._mapping.type is not None:
             columns["type"] = pa.repeat(pa.scalar(self._mapping.type), parsed.count)
-        fill_context(columns, row_numbers, self._name)
+        fill_context(columns, self._label, numbers, self._name)
         if any(wanted.is_split for _, wanted in self._wanted.attributes):
             data = parsed.found(self._wanted.data)
             doubtful |= data.is_object
         return columns
+
+    def _found(self, parsed: Parsed, wanted: Wanted, doubtful: Mask) -> Found:
+        """The values of a name, joined if they come from several."""
+        if not wanted.others:
+            return parsed.found(wanted)
+        columns = []
+        for each in (wanted, *wanted.others):
+            column, unread = parsed.found(each).identities()
+            doubtful |= unread
+            columns.append(column)
+        return ArrowFound(joined_columns(columns))
 
     def _add_attribute(
         self,
@@ -203,7 +220,7 @@ class LineChunks:
         doubtful: Mask,
     ) -> None:
         declared = each.by[codes]
-        found = parsed.found(wanted)
+        found = self._found(parsed, wanted, doubtful)
         if not self._mapping.is_plain:
             absent = found.absent
             if absent is None:
@@ -221,7 +238,7 @@ class LineChunks:
         if wanted.unit is None:
             column, unread = found.typed(each.type, self._mapping.zone)
         else:
-            column, unread = found.times(None, wanted.unit)
+            column, unread = found.times(wanted.unit, self._mapping.zone)
         # A number with a unit is read in events of any type.
         doubtful |= unread & is_known if wanted.unit is None else unread
         if wanted.unit is not None or not found.keeps(each.type):
@@ -244,25 +261,28 @@ class _LineSource:
     begins: Rows
     ends: Rows
     line_numbers: Rows
-    row_numbers: Rows
     reader: LineReader
 
-    def read(self, rows: Rows) -> list[Event | Rejected]:
-        return [
-            self.reader.read(number, row, self.block[begin:end])
-            for number, row, begin, end in zip(
-                self.line_numbers[rows].tolist(),
-                self.row_numbers[rows].tolist(),
-                self.begins[rows].tolist(),
-                self.ends[rows].tolist(),
-                strict=True,
-            )
-        ]
+    def read(self, rows: Rows, times: pa.Array) -> list[Event | Rejected]:
+        """Single records; `times` are those of all rows, for times without a year."""
+        years = self.reader.years
+        found = []
+        for row, number, begin, end in zip(
+            rows.tolist(),
+            self.line_numbers[rows].tolist(),
+            self.begins[rows].tolist(),
+            self.ends[rows].tolist(),
+            strict=True,
+        ):
+            if years is not None:
+                years.near = times[row].as_py()
+            found.append(self.reader.read(number, self.block[begin:end]))
+        return found
 
     def taken(self, rows: Rows) -> pa.RecordBatch:
         # Each with its line break, so that records make a file again.
         raws = [raw + b"\n" for raw in self._raws(rows)]
-        return stored_lines(raws, self.row_numbers[rows], self.line_numbers[rows])
+        return stored_lines(raws, self.line_numbers[rows])
 
     def original(self, rows: Rows) -> list[Rejected]:
         return [

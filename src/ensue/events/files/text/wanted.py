@@ -8,13 +8,13 @@ there, in its `data`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ensue.events.cloudevents import TEXT_ATTRIBUTES
 from ensue.events.columns import DATA_COLUMN, EXTENSION_PREFIX
 from ensue.events.files.attributes import DeclaredAttribute, DeclaredAttributes
-from ensue.events.mapping import Mapping
+from ensue.events.mapping import Mapping, Origin
 from ensue.events.nesting import path_of
 from ensue.events.types import ValueType
 
@@ -38,6 +38,8 @@ class Wanted:
     in_data: tuple[Way, ...] = ()
     is_split: bool = False
     """Whether parts of it may stand in an object and other parts in its `data`."""
+    others: tuple[Wanted, ...] = ()
+    """The values to which it is joined."""
 
 
 _TEXT = ValueType("string")
@@ -69,15 +71,16 @@ class WantedValues:
     def all(self) -> list[Wanted]:
         """Each value that is asked for, but for `data` as a whole."""
         context = [each for each in self.context.values() if each is not None]
-        attributes = [each for _, each in self.attributes]
-        return [*context, *attributes, *([] if self.encoded is None else [self.encoded])]
+        asked = [*context, *(each for _, each in self.attributes)]
+        joined = [other for each in asked for other in each.others]
+        return [*asked, *joined, *([] if self.encoded is None else [self.encoded])]
 
     def _context(self, name: str) -> Wanted | None:
         """Where an attribute of CloudEvents is; None if no object has it."""
         type_ = _TIME if name == "time" else _TEXT
         origin = self.mapping.columns.get(name)
         if origin is not None:
-            return Wanted(_ways(origin.path), origin.unit, type_)
+            return _of_origin(origin, Wanted((), origin.unit, type_))
         if self._is_moved(name) or (name == "type" and self.mapping.type is not None):
             return None
         return Wanted(((name,),), None, type_)
@@ -89,7 +92,7 @@ class WantedValues:
         inner = tuple((*way, each.name) for way in self._data_ways()) if len(path) == 1 else ()
         origin = self.mapping.columns.get(each.name)
         if origin is not None:
-            return Wanted(_ways(origin.path), origin.unit, each.type, inner)
+            return _of_origin(origin, Wanted((), origin.unit, each.type, inner))
         is_split = len(path) > 1
         own: tuple[Way, ...] = ((each.name,), path) if len(path) > 1 else (path,)
         if self._is_moved(each.name) or self._is_moved(path[0]):
@@ -103,7 +106,16 @@ class WantedValues:
         return () if self._is_moved(DATA_COLUMN) else ((DATA_COLUMN,),)
 
     def _is_moved(self, name: str) -> bool:
-        return any(origin.path == name for origin in self.mapping.columns.values())
+        return name in self.mapping.moved(())
+
+
+def _of_origin(origin: Origin, wanted: Wanted) -> Wanted:
+    """The value of an origin; columns that are joined are of the kind that they have mostly."""
+    first, *others = (_ways(path) for path in origin.sources(()))
+    if not others:
+        return replace(wanted, ways=first)
+    joined = tuple(Wanted(ways, wanted.unit) for ways in others)
+    return Wanted(first, wanted.unit, None, (), False, joined)
 
 
 def _ways(path: str) -> tuple[Way, ...]:

@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from ensue.engine.batch.input.batches import TableReading
 from ensue.errors import EnsueError
 from ensue.events.files.tables import TableChunks
-from ensue.events.mapping import Mapping, Origin
+from ensue.events.mapping import NO_MAPPING, Mapping, PlainMapping
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.files.file_parts import FilePart
-from ensue.spark.worker.files.line_places import PLACES_A_FILE, name_of
+from ensue.spark.worker.files.line_places import PLACES_A_FILE, name_of, plain_path
 from ensue.spark.worker.files.line_records import types_of
 
 ROWS_AT_ONCE = 1 << 17
@@ -31,18 +31,14 @@ Batches = Iterator[pa.RecordBatch]
 class ColumnsTask(NamedTuple):
     """Files of columns for a worker, as plain data.
 
-    `names` are the columns that are read, `before` has for each file how many rows come before it,
-    whose numbers stand in for ids; `columns` and `type` are the mapping of the user.
+    `names` are the columns that are read, `labels` what files are called in ids of rows without
+    one, by their plain paths; `mapping` is that of the user.
     """
 
     library: bytes
     names: tuple[str, ...]
-    before: tuple[int, ...]
-    columns: tuple[tuple[str, str], ...] = ()
-    type: str | None = None
-
-    def mapping(self) -> Mapping:
-        return Mapping({name: Origin(path, None) for name, path in self.columns}, self.type)
+    labels: tuple[tuple[str, str], ...]
+    mapping: PlainMapping = NO_MAPPING
 
 
 class ColumnsReader:
@@ -51,7 +47,8 @@ class ColumnsReader:
     def __init__(self, task: ColumnsTask) -> None:
         self._task = task
         self._types = types_of(task.library)
-        self._mapping = task.mapping()
+        self._mapping = Mapping.from_plain(task.mapping)
+        self._labels = dict(task.labels)
         self._readings: dict[tuple[str, ...], TableReading] = {}
 
     def read(self, part: FilePart, told: dict[str, Any]) -> Batches:
@@ -65,20 +62,23 @@ class ColumnsReader:
 
     def _dictionaries(self) -> list[str]:
         """The column of types, of which there are few."""
-        name = dict(self._task.columns).get("type", "type")
+        origin = self._mapping.columns.get("type")
+        name = "type" if origin is None else origin.path
         return [name] if name in self._task.names else []
 
     def _read(self, file: pq.ParquetFile, part: FilePart, told: dict[str, Any]) -> Batches:
         groups = range(part.begin, part.end)
         done = sum(file.metadata.row_group(n).num_rows for n in range(part.begin))
         name = name_of(part.file)
-        before = self._task.before[part.rank]
+        label = self._labels.get(plain_path(part.file), name)
         chunks: TableChunks | None = None
         for rows in file.iter_batches(ROWS_AT_ONCE, list(groups), list(self._task.names)):
             if chunks is None:
-                chunks = TableChunks(rows.schema, self._types, name, f"`{name}`", self._mapping)
+                chunks = TableChunks(
+                    rows.schema, self._types, name, f"`{name}`", self._mapping, label
+                )
             places = np.arange(done, done + rows.num_rows)
-            chunk = chunks.chunk(rows, places + before + 1, places + 1)
+            chunk = chunks.chunk(rows, places + 1)
             reading = self._reading(tuple(chunk.rows.schema.names))
             wrong = chunk.doubtful | reading.misfits(chunk.rows, reading.codes(chunk.rows))
             if wrong.any():

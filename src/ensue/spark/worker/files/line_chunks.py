@@ -27,10 +27,10 @@ from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk
 from ensue.events.files.text.csv_rows import CellChunks
 from ensue.events.files.text.json_lines import LineChunks
+from ensue.events.mapping import NO_MAPPING, PlainMapping
 from ensue.events.mapping import Mapping as UserMapping
-from ensue.events.mapping import Origin
 from ensue.events.nesting import value_at
-from ensue.events.sources import LINES, zeek
+from ensue.events.sources import LINES, rest_of_line, zeek
 from ensue.spark.worker.event_rows import ARRIVAL
 from ensue.spark.worker.files.line_places import (
     BYTE_ORDER_MARK,
@@ -72,9 +72,11 @@ class LinesTask(NamedTuple):
     `header` has the names of the columns of CSV; with `has_header` they stand in the first line of
     each file, and else that line is a record. `own_cells` has the files, by their plain paths,
     whose delimiter and header are others. `is_zeek` is for logs of Zeek, with `has_fields` if
-    their own names are used. `columns`, `type` and `timezone` are the mapping
-    of the user. `fields` has the typed columns to make, each with its kind; without any, events
-    are made in bytes. `before` says, by file and start of a block, how many records come before it;
+    their own names are used, and `has_rest` for logs whose last column takes the rest of each line.
+    `nulls` are texts that stand for a null. `mapping` is that of the user. `labels` has the files,
+    by their plain paths, that are called other than by their names in ids of records without one.
+    `fields` has the typed columns to make, each with its kind; without any, events are made in
+    bytes. `before` says, by file and start of a block, how many lines of the file come before it;
     without it records are not numbered. With `keeps_raw` events in bytes come with their lines,
     since they may be rejected later.
     """
@@ -84,9 +86,7 @@ class LinesTask(NamedTuple):
     format: str
     header: tuple[str, ...] = ()
     delimiter: str = ","
-    columns: tuple[tuple[str, str, str | None], ...] = ()
-    type: str | None = None
-    timezone: str | None = None
+    mapping: PlainMapping = NO_MAPPING
     fields: tuple[tuple[str, str], ...] = ()
     before: tuple[tuple[str, int, int], ...] | None = None
     has_header: bool = True
@@ -94,6 +94,18 @@ class LinesTask(NamedTuple):
     has_fields: bool = False
     keeps_raw: bool = False
     own_cells: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    has_rest: bool = False
+    nulls: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def label_of(self, file: str) -> str:
+        """What a file is called in ids."""
+        return dict(self.labels).get(plain_path(file), name_of(file))
+
+    @property
+    def is_log(self) -> bool:
+        """Whether lines are CSV only after cleaning."""
+        return self.is_zeek or self.has_rest
 
     def cells_of(self, file: str) -> tuple[str, tuple[str, ...]]:
         """The delimiter and the header of a file."""
@@ -101,14 +113,12 @@ class LinesTask(NamedTuple):
         return own.get(plain_path(file), (self.delimiter, self.header))
 
     def cleaned(self, lines: bytes) -> bytes:
-        """Whole lines of a log of Zeek as CSV. Raises `UsageError` for a log of other columns."""
+        """Whole lines of a log as CSV. Raises `UsageError` for a log of Zeek of other columns."""
+        if self.has_rest:
+            return rest_of_line.cleaner(self.delimiter, len(self.header))(lines)
         if self.has_fields:
             zeek.check_fields(lines, self.header)
         return zeek.cleaned(lines)
-
-    def mapping(self) -> UserMapping:
-        columns = {name: Origin(path, unit) for name, path, unit in self.columns}
-        return UserMapping(columns, self.type, self.timezone)
 
 
 def read_lines(given: tuple[Any, ...], batches: Batches) -> Batches:
@@ -145,10 +155,9 @@ class LinesReader:
     def __init__(self, task: LinesTask) -> None:
         self._task = task
         self._types = types_of(task.library)
-        self._mapping = task.mapping()
+        self._mapping = UserMapping.from_plain(task.mapping)
         self._readings: dict[tuple[str, ...], TableReading] = {}
         self._chunks: dict[str, LineChunks | CellChunks] = {}
-        self._seen: dict[tuple[str, int], int] = {}
         self._before = _before(task)
         self._schema = pa.schema(
             [*LINE_FIELDS, *((name, KINDS[kind][0]) for name, kind in task.fields)]
@@ -159,7 +168,7 @@ class LinesReader:
         files = places.column("file").combine_chunks()
         firsts = np.flatnonzero(is_first(places))
         lines = self._without_firsts(firsts, files, lines.fill_null(b""))
-        if self._task.is_zeek:
+        if self._task.is_log:
             whole = self._task.cleaned(_joined(lines.cast(pa.binary())))
             lines = pa.array(whole.removesuffix(b"\n").split(b"\n"), pa.binary())
         is_blank = np.asarray(pc.equal(_trimmed_lengths(lines), 0))
@@ -177,16 +186,15 @@ class LinesReader:
         Lines that can be read as they stand are not parted before.
         """
         chunk = None
-        if not self._task.is_zeek and not _may_be_blank(block):
-            key, count = (plain_path(file), start), len(places)
-            seen = self._seen.get(key, 0)
-            chunk = self._chunk(key[0], block, self._numbers(key, count))
+        if not self._task.is_log and not _may_be_blank(block):
+            count = len(places)
+            key = (plain_path(file), start)
+            chunk = self._chunk(key[0], block, self._numbers(key, places, np.arange(count)))
             if chunk is not None and chunk.doubtful.any() and self._has_open_quotes(block):
                 chunk = None
             if chunk is not None:
                 yield from self._events(places, np.arange(count), chunk)
                 return
-            self._seen[key] = seen
         lines = pa.array(block.removesuffix(b"\n").split(b"\n"), pa.binary())
         yield from self.read(places, lines)
 
@@ -218,7 +226,7 @@ class LinesReader:
     def _read_block(
         self, block: tuple[str, int], places: pa.Table, lines: pa.Array, rows: Rows
     ) -> Batches:
-        numbers = self._numbers(block, len(rows))
+        numbers = self._numbers(block, places, rows)
         texts = lines if len(rows) == len(lines) else lines.take(pa.array(rows))
         if self._task.format != LINES:
             is_open = np.asarray(pc.count_substring(texts, '"')) % 2 == 1
@@ -247,12 +255,12 @@ class LinesReader:
             if chunk is not None:
                 yield from self._events(places, rows[at : at + 1], chunk)
 
-    def _numbers(self, block: tuple[str, int], count: int) -> Rows:
+    def _numbers(self, block: tuple[str, int], places: pa.Table, rows: Rows) -> Rows:
+        """The numbers of lines in their file."""
         if self._task.before is None:
-            return np.full(count, _UNKNOWN, np.int64) - np.arange(count)
-        first = self._before.get(block, 0) + self._seen.get(block, 0) + 1
-        self._seen[block] = self._seen.get(block, 0) + count
-        return np.arange(first, first + count)
+            return np.full(len(rows), _UNKNOWN, np.int64) - np.arange(len(rows))
+        lines: Rows = places.column("line").to_numpy()[rows]
+        return lines + (self._before.get(block, 0) + 1)
 
     def _chunk(self, file: str, block: bytes, numbers: Rows) -> Chunk | None:
         """A chunk with a row for each line; None if one of them makes none."""
@@ -269,10 +277,14 @@ class LinesReader:
         return found if len(found) == len(numbers) else None
 
     def _reader(self, file: str) -> LineChunks | CellChunks:
+        label = self._task.label_of(file)
         if self._task.format == LINES:
-            return LineChunks(self._types, name_of(file), self._mapping)
+            return LineChunks(self._types, name_of(file), self._mapping, label=label)
         delimiter, header = self._task.cells_of(file)
-        cells = CellChunks(self._types, name_of(file), delimiter, self._mapping)
+        nulls = self._task.nulls
+        cells = CellChunks(
+            self._types, name_of(file), delimiter, self._mapping, label=label, nulls=nulls
+        )
         cells.use_header(list(header))
         return cells
 
@@ -414,11 +426,11 @@ def _joined(texts: pa.Array) -> bytes:
 
 
 def _without_ids(ids: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.asarray(pc.starts_with(ids.cast(pa.string()), _UNKNOWN_SIGN))
+    return np.asarray(pc.match_substring(ids.cast(pa.string()), _UNKNOWN_SIGN))
 
 
-_UNKNOWN_SIGN = str(_UNKNOWN)[:8]
+_UNKNOWN_SIGN = f":{str(_UNKNOWN)[:8]}"
 
 
 def _is_unknown(identity: str) -> bool:
-    return identity.startswith(_UNKNOWN_SIGN) and len(identity) == len(str(_UNKNOWN))
+    return _UNKNOWN_SIGN in identity

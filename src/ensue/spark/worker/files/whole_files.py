@@ -1,9 +1,10 @@
-"""Files of CSV whose records may take several lines, each read by one task from begin to end.
+"""Files of lines that are each read by one task from begin to end.
 
-In come lines as Spark's text reader gives them. They are numbered (`place_lines`), put in the order
-of their files by Spark, and read as in one process (`read_whole_files`): out goes one row a record,
-an event in bytes or a record with its problems and the number of its line. A record without an id
-is marked unless one task reads all files, which alone knows how many records came before.
+That is needed where records of CSV take several lines, and where times have no year, which follows
+from the lines before. In come lines as Spark's text reader gives them. They are numbered
+(`place_lines`), put in the order of their files by Spark, and read as in one process
+(`read_whole_files`): out goes one row a record, an event in bytes or a record with its problems and
+the number of its line.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import pyarrow as pa
 
 from ensue.errors import EventError
 from ensue.events.event import Event, Rejected
-from ensue.events.records.text_record import CellReader, CsvRecords
+from ensue.events.mapping import Mapping
+from ensue.events.records.text_record import CellReader, CsvRecords, LineReader
+from ensue.events.sources import LINES
 from ensue.events.types import TypeSystem
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.files.line_chunks import NEEDS_NUMBER, LinesTask
+from ensue.spark.worker.files.line_chunks import LinesTask
 from ensue.spark.worker.files.line_places import BYTE_ORDER_MARK, PLACES_A_FILE, LinePlaces, name_of
 from ensue.spark.worker.files.line_records import Batches, check_header, record_batches, types_of
 
@@ -56,17 +59,16 @@ def read_whole_files(given: tuple[Any, ...], batches: Batches) -> Batches:
             batch.column("rank").to_pylist(), batch.column("value").to_pylist(), strict=True
         )
     )
-    done = 0
     for rank, of_file in groupby(lines, key=lambda each: each[0]):
         file = task.files[rank]
-        records = _records(task, types, file, (line for _, line in of_file), done)
+        read = _lines if task.format == LINES else _records
+        records = read(task, types, file, (line for _, line in of_file))
         at = 0
         while part := list(islice(records, RECORDS_AT_ONCE)):
             raws = [each.raw for each in part] if task.keeps_raw else None
             records_here = [each.record for each in part]
             yield from record_batches(_places(file, rank, at, part), records_here, raws)
             at += len(part)
-        done += at
 
 
 def _places(file: str, rank: int, at: int, part: list[_Numbered]) -> pa.Table:
@@ -82,20 +84,38 @@ def _places(file: str, rank: int, at: int, part: list[_Numbered]) -> pa.Table:
     )
 
 
-def _records(
-    task: LinesTask, types: TypeSystem, file: str, lines: Iterable[bytes], before: int
+def _lines(
+    task: LinesTask, types: TypeSystem, file: str, lines: Iterable[bytes]
 ) -> Iterator[_Numbered]:
-    """Records with the numbers of their lines."""
+    """Lines of JSON that are not blank, with their numbers."""
+    mapping = Mapping.from_plain(task.mapping)
+    reader = LineReader(types, name_of(file), mapping, label=task.label_of(file))
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if line.strip():
+            yield _Numbered(number, reader.read(number, line), line)
+
+
+def _records(
+    task: LinesTask, types: TypeSystem, file: str, lines: Iterable[bytes]
+) -> Iterator[_Numbered]:
+    """Records of CSV with the numbers of their first lines."""
     delimiter, header = task.cells_of(file)
     records = CsvRecords(_ended(task, file, lines), delimiter)
     if task.has_header:
         # The first line has been checked, and is read so that lines are numbered from it.
         records.header(name_of(file))
-    reader = CellReader(header, types, name_of(file), task.mapping())
-    row = before
+    reader = CellReader(
+        header,
+        types,
+        name_of(file),
+        Mapping.from_plain(task.mapping),
+        label=task.label_of(file),
+        nulls=task.nulls,
+    )
     found: Event | Rejected
     while True:
-        row += 1
         try:
             cells = records.next()
         except EventError as error:
@@ -104,11 +124,7 @@ def _records(
             continue
         if cells is None:
             return
-        found = reader.read(records.number, row, cells, records.raw)
-        if task.before is None and isinstance(found, Event) and found.id == str(row):
-            found = reader.read(records.number, -row, cells, records.raw)
-            if isinstance(found, Event) and found.id == str(-row):
-                found = Rejected(0, b"", (NEEDS_NUMBER,))
+        found = reader.read(records.number, cells, records.raw)
         yield _Numbered(records.number, found, records.raw)
 
 
@@ -121,4 +137,4 @@ def _ended(task: LinesTask, file: str, lines: Iterable[bytes]) -> Iterator[bytes
             if task.has_header:
                 check_header(line, header, delimiter)
         line += b"\n"
-        yield task.cleaned(line) if task.is_zeek else line
+        yield task.cleaned(line) if task.is_log else line
