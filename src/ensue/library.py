@@ -8,7 +8,7 @@ imported when a run begins: a library is more often checked, shown or formatted 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from html import escape
 from os import PathLike
@@ -23,6 +23,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.without_ontology import plain_library
 from ensue.lang.diagnostics import Diagnostic, did_you_mean
 from ensue.lang.durations import parse_duration
+from ensue.lang.expanding.parameters import GivenValues, python_value
 from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.parsing.parser import read_source
 from ensue.lang.printer import print_library
@@ -78,7 +79,7 @@ class Catalogue(Sequence[Item], Generic[Item]):
 
 
 class Library:
-    """Event types and correlations, checked. `str(library)` is its text."""
+    """Event types and correlations, checked. `str(library)` is its text, as it was written."""
 
     def __init__(self, checked: CheckedLibrary) -> None:
         self._checked = checked
@@ -89,6 +90,19 @@ class Library:
     def checked(self) -> CheckedLibrary:
         """What the rooms of Ensue work from."""
         return self._checked
+
+    @property
+    def running_text(self) -> str:
+        """The text of what runs: parameters are values, and uses are rules.
+
+        It stands alone, in any process.
+        """
+        return print_library(self._checked.tree)
+
+    @property
+    def parameters(self) -> Mapping[str, object]:
+        """The parameters with the values that they have here, by name; a duration is its text."""
+        return {each.name: python_value(each.value) for each in self._checked.parameters}
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -195,7 +209,7 @@ class Library:
         return cls(load(data).library)
 
     def __str__(self) -> str:
-        return print_library(self._checked.tree)
+        return print_library(self._checked.as_written)
 
     def __repr__(self) -> str:
         return (
@@ -229,12 +243,21 @@ def _drawn(library: CheckedLibrary, correlation: Correlation) -> str:
     return f"<details><summary>{name}</summary>{to_svg(machine, correlation.name)}</details>"
 
 
-def load(*paths: str | PathLike[str], ontology: BindingOntology | None = None) -> Library:
+def load(
+    *paths: str | PathLike[str],
+    ontology: BindingOntology | None = None,
+    parameters: GivenValues | None = None,
+    inside: str | PathLike[str] | None = None,
+) -> Library:
     """Load a library from files of text or folders of them, read as one, or from a file of tables.
 
-    Its predicates may ask the `ontology`, an `ensue.knowledge.Ontology`, by `IS_A` and the like;
-    tables have asked theirs when they were made. Raises `LibraryError` for mistakes in a text,
-    concepts that are unknown included, and `TableError` for tables that cannot be read.
+    What the files import is read too; with `inside`, only from that folder. Its predicates may ask
+    the `ontology`, an `ensue.knowledge.Ontology`, by `IS_A` and the like; tables have asked theirs
+    when they were made. `parameters` are values for the parameters that the library declares, such
+    as `{"limit": 10, "pause": "5 min"}`.
+
+    Raises `LibraryError` for mistakes in a text, concepts that are unknown included, `UsageError`
+    for values of parameters that do not fit, and `TableError` for tables that cannot be read.
     """
     for path in paths:
         if _holds_tables(path):
@@ -243,16 +266,26 @@ def load(*paths: str | PathLike[str], ontology: BindingOntology | None = None) -
                     f"`{path}` holds the tables of a whole library, and {len(paths)} files were "
                     "given: load it alone, or load the text of all"
                 )
+            if parameters:
+                raise UsageError(
+                    f"`{path}` holds tables, in which parameters have their values already:"
+                    " load the text, or make the tables with other values"
+                )
             return Library.from_tables(Path(path).read_bytes())
-    source, problems = read_source(paths)
+    source, problems = read_source(paths, inside=inside)
     if problems:
         raise LibraryError(problems)
-    return _library(source, ontology)
+    return _library(source, ontology, parameters)
 
 
-def parse(text: str, name: str = "<text>", ontology: BindingOntology | None = None) -> Library:
+def parse(
+    text: str,
+    name: str = "<text>",
+    ontology: BindingOntology | None = None,
+    parameters: GivenValues | None = None,
+) -> Library:
     """Load a library from text, as `load` does from files. Raises `LibraryError`."""
-    return _library(Source.of(text, name), ontology)
+    return _library(Source.of(text, name), ontology, parameters)
 
 
 def as_library(given: LibraryLike) -> Library:
@@ -280,8 +313,10 @@ def _holds_tables(path: str | PathLike[str]) -> bool:
         return False
 
 
-def _library(source: Source, ontology: BindingOntology | None) -> Library:
-    return Library(checked_source(source, ontology))
+def _library(
+    source: Source, ontology: BindingOntology | None, parameters: GivenValues | None
+) -> Library:
+    return Library(checked_source(source, ontology, parameters))
 
 
 def duration_microseconds(value: str | timedelta) -> int:

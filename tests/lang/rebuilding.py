@@ -15,7 +15,22 @@ def library(tree: s.LibraryTree) -> b.Library:
     return b.library(*map(definition, tree.definitions))
 
 
-def definition(node: s.Definition) -> b.EventType | b.Correlation:
+def definition(
+    node: s.Definition,
+) -> b.EventType | b.Correlation | b.Import | b.Parameter | b.Use:
+    match node:
+        case s.Import(path):
+            return b.import_(path)
+        case s.Parameter(kind, name, value_given):
+            return b.parameter(name, constant(value_given), kind)
+        case s.Use():
+            return b.use(
+                node.rule,
+                node.name,
+                sources={each.port: [*map(source, each.sources)] for each in node.wirings},
+                values={each.name: constant(each.value) for each in node.settings},
+                role=node.role,
+            )
     if isinstance(node, s.EventTypeDeclaration):
         # A mapping holds a name once, and a tree may hold it twice: the text of a duplicate.
         given: dict[str, Any] = {
@@ -54,8 +69,18 @@ def definition(node: s.Definition) -> b.EventType | b.Correlation:
     )
 
 
-def length(duration: s.Duration) -> timedelta:
+def constant(given: s.ParameterValue) -> Any:
+    return length(given) if isinstance(given, s.Duration) else given.value
+
+
+def length(duration: s.Duration) -> Any:
+    if duration.parameter is not None:
+        return b.parameter(duration.parameter, "1 s")
     return timedelta(microseconds=duration.microseconds)
+
+
+def times(count: int | None, parameter: str | None) -> Any:
+    return count if parameter is None else b.parameter(parameter, 1, b.long)
 
 
 def key(node: s.Key) -> str | b.Key:
@@ -94,7 +119,7 @@ def filters(node: s.Filter) -> Any:
         case s.Labelled(label, body):
             return filters(body).label(label)
         case s.Times(body, count):
-            return filters(body) * count
+            return filters(body) * times(count, node.parameter)
         case s.Both(parts):
             return b.both(*map(filters, parts))
         case s.Either(parts):
@@ -157,7 +182,7 @@ def ecl(node: s.Ecl) -> Any:
         case s.Fail(body):
             return b.fail(ecl(body))
         case s.Round(kind, body, bound):
-            return _ROUNDS[kind](ecl(body), bound)
+            return _ROUNDS[kind](ecl(body), times(bound, node.parameter))
         case s.Push(None, body):
             return b.notify(ecl(body))
         case s.Push(str(kind), body):

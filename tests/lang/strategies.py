@@ -21,6 +21,7 @@ from ensue.lang import syntax as s
 from ensue.lang.building.built import (
     RESERVED_AFTER_PUSH,
     RESERVED_AS_EVENT_PORT,
+    RESERVED_AS_LENGTH,
     RESERVED_AS_OUTPUT,
     RESERVED_AS_PORT_TYPE,
     RESERVED_IN_CASE,
@@ -50,9 +51,24 @@ def texts() -> st.SearchStrategy[str]:
     ) | st.sampled_from(["", "'", '"', "\\", "\\'", "%_\\%", "//", "/*", "}"])
 
 
-def durations() -> st.SearchStrategy[s.Duration]:
+def exact_durations() -> st.SearchStrategy[s.Duration]:
     exact = st.sampled_from([1, 1_000, 1_500, 1_000_000, 60_000_000, 86_400_000_000])
     return st.builds(s.Duration, exact | st.integers(1, 10**12))
+
+
+def durations() -> st.SearchStrategy[s.Duration]:
+    named = st.builds(s.Duration, st.just(1_000_000), names(*RESERVED_AS_LENGTH))
+    return exact_durations() | named
+
+
+def parameter_values() -> st.SearchStrategy[s.ParameterValue]:
+    numbers = st.integers(-(2**31), 2**31) | st.floats(-1e9, 1e9).map(lambda v: v + 0.0)
+    constants = st.builds(x.Literal, st.booleans() | texts() | numbers)
+    return exact_durations() | constants
+
+
+def _long(value: s.ParameterValue) -> bool:
+    return isinstance(value, s.Duration)
 
 
 def value_types() -> st.SearchStrategy[ValueType]:
@@ -268,8 +284,25 @@ def definitions() -> st.SearchStrategy[s.Definition]:
     few_statements = st.lists(statements(), max_size=2).map(tuple)
     cases = st.builds(s.Case, label_expressions(), few_statements)
     outputs = names(*RESERVED_AS_OUTPUT)
+    wirings = st.builds(
+        s.PortWiring, names(), st.lists(sources(), min_size=1, max_size=3).map(tuple)
+    )
+    settings = st.builds(s.ParameterSetting, names(), parameter_values())
     return st.one_of(
         event_types(),
+        st.builds(s.Import, texts()),
+        st.builds(
+            s.Parameter, value_types(), names(), parameter_values().filter(lambda v: not _long(v))
+        ),
+        st.builds(s.Parameter, st.none(), names(), exact_durations()),
+        st.builds(
+            s.Use,
+            names(),
+            names(),
+            st.lists(wirings, max_size=2).map(tuple),
+            st.lists(settings, max_size=2).map(tuple),
+            st.sampled_from([None, "internal"]),
+        ),
         st.builds(
             s.FilterCorrelation,
             outputs,

@@ -87,7 +87,26 @@ def everything() -> b.Library:
     )
     wired = b.port(alarm, "wired", source=[rule, b.rule("Watch"), "portal", b.outside])
     after = b.correlation(alarm, "After", ports=[wired], when=wired, role="internal")
-    return b.library(login, alarm, rule, watch, after)
+    limit, pause = b.parameter("limit", 3, b.long), b.parameter("pause", timedelta(seconds=5))
+    many = b.correlation(
+        alarm,
+        "Many",
+        ports=[guarded, b.every(pause, "t")],
+        when=(guarded * limit) >> b.timeout(pause),
+        within=pause,
+        role="template",
+    )
+    rounds = b.ecl(alarm, "Rounds", ports=[guarded], body=b.repeat(guarded, limit))
+    use = b.use(
+        many,
+        "Use",
+        sources={"p": [rule, "portal"]},
+        values={"limit": -4, "pause": timedelta(seconds=6)},
+        role="internal",
+    )
+    return b.library(
+        b.import_("types.cor"), limit, pause, login, alarm, rule, watch, after, many, rounds, use
+    )
 
 
 def test_a_library_of_everything_is_read_back_from_its_text() -> None:

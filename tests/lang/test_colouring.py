@@ -16,7 +16,7 @@ from ensue.lang.parsing.parser import grammar
 from tests.docs.pages import ROOT, read_pages
 
 PAGES = read_pages()
-NAMES = {"NAME"}
+NAMES = {"NAME", "LENGTH_NAME"}
 # Words of the grammar that are coloured as words of a condition, and its values.
 OTHER_WORDS = {
     "LOGIC",

@@ -83,7 +83,8 @@ class Recorded:
 class Case:
     """A golden case. `library` is a text, or the path of a file; `lateness` is in microseconds.
 
-    The events are `events`, from the case file, or `recorded`, in files of their own.
+    The events are `events`, from the case file, or `recorded`, in files of their own. `parameters`
+    are values for parameters of the library.
     """
 
     file: Path
@@ -95,6 +96,7 @@ class Case:
     until: int | None = None
     lateness: int | None = None
     recorded: Recorded | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.name}"

@@ -85,9 +85,9 @@ def _load(
 ) -> tuple[Library | None, Sequence[Diagnostic]]:
     try:
         if isinstance(case.library, str):
-            library = parse(case.library, name=case.name, ontology=ontology)
+            library = parse(case.library, case.name, ontology, case.parameters)
         else:
-            library = load(case.library, ontology=ontology)
+            library = load(case.library, ontology=ontology, parameters=case.parameters)
     except LibraryError as error:
         return None, error.diagnostics
     return library, library.warnings

@@ -5,9 +5,9 @@ the file, one a line, each with the file and the line of its case. Nothing is ru
 libraries are not parsed; `comparison` does that.
 
 A file has `[[case]]` tables with `name`, `why`, `library` or `library_file`, `events` or
-`events_file`, and `outputs`, and optionally `until`, `lateness`, `late`, `rejected`, `errors` and
-`warnings`. `columns`, `type`, `timezone`, `year`, `format`,
-`delimiter`, `header` and `null` describe an `events_file`, as in `ensue run`.
+`events_file`, and `outputs`, and optionally `parameters`, `until`, `lateness`, `late`, `rejected`,
+`errors` and `warnings`. `columns`, `type`, `timezone`, `year`, `format`, `delimiter`, `header` and
+`null` describe an `events_file`, as in `ensue run`.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ KEYS = (
     "library_file",
     "events",
     "events_file",
+    "parameters",
     *_READING,
     "outputs",
     "until",
@@ -156,7 +157,17 @@ class _CaseFile:
             until=self._value(table, "until", read_time),
             lateness=self._value(table, "lateness", _duration),
             recorded=self._recorded(table),
+            parameters=self._parameters(table),
         )
+
+    def _parameters(self, table: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = table.get("parameters", {})
+        if not isinstance(given, dict):
+            self._complain("`parameters` is a table, as `parameters = { limit = 10 }`")
+            return {}
+        return {
+            name: float(each) if isinstance(each, Decimal) else each for name, each in given.items()
+        }
 
     def _place(self, index: int, table: Mapping[str, Any]) -> None:
         """Where mistakes of this case are: TOML keeps no lines, so the headers are looked for."""

@@ -38,6 +38,15 @@ OntologyFiles = Annotated[
     ),
 ]
 
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="The value of a parameter of the library, as --set limit=10 --set pause='5 min'.",
+    ),
+]
+
 ColumnsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -84,12 +93,34 @@ EngineName = Annotated[
 ]
 
 
-def load_library(paths: Sequence[Path], ontology: Sequence[Path] | None = None) -> Library:
-    """Load a library. Raises `UsageError` for missing files and `LibraryError` for mistakes."""
+def load_library(
+    paths: Sequence[Path],
+    ontology: Sequence[Path] | None = None,
+    settings: Sequence[str] | None = None,
+) -> Library:
+    """Load a library, with the values of `--set`.
+
+    Raises `UsageError` for missing files and values that do not fit, and `LibraryError` for
+    mistakes.
+    """
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise UsageError(f"there is no file {listed(missing)}: give the path of a library (*.cor)")
-    return load(*paths, ontology=load_ontology(ontology))
+    parameters = given_parameters(settings)
+    return load(*paths, ontology=load_ontology(ontology), parameters=parameters)
+
+
+def given_parameters(settings: Sequence[str] | None) -> dict[str, str]:
+    """The values that `--set` gives, by the names of parameters. Raises `UsageError`."""
+    found: dict[str, str] = {}
+    for each in settings or ():
+        name, sign, value = each.partition("=")
+        if not sign or not name.strip():
+            raise UsageError(f"`--set {each}` sets nothing: write `--set NAME=VALUE`")
+        if name.strip() in found:
+            raise UsageError(f"`--set` gives `{name.strip()}` twice: leave one of them out")
+        found[name.strip()] = value
+    return found
 
 
 def load_ontology(files: Sequence[Path] | None) -> Ontology | None:

@@ -12,10 +12,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ensue.editor.project import Project
+from ensue.editor.project import Project, imported_from
 from ensue.explaining.findings import Findings, all_findings, quick_findings
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.limits import DEFAULT_LIMITS
+from ensue.lang.parsing.importing import imports_of
 from ensue.lang.source import Source
 
 
@@ -30,11 +31,18 @@ class CheckedFile:
 def source_of(project: Project, path: Path, instead: Mapping[Path, str] | None = None) -> Source:
     """The texts of a file's library; `instead` holds texts to use in place of others."""
     files = []
+    lost = set()
     for each in project.library_of(path):
         document = project.document(each)
         if document is not None:
-            files.append((str(each), (instead or {}).get(each, document.text)))
-    return Source(tuple(files) or ((str(path), ""),))
+            text = (instead or {}).get(each, document.text)
+            files.append((str(each), text))
+            lost |= {
+                (str(each), name)
+                for name, _, _ in imports_of(text)
+                if project.document(imported_from(each, name)) is None
+            }
+    return Source(tuple(files) or ((str(path), ""),), has_imports=True, lost=frozenset(lost))
 
 
 def check_file(project: Project, path: Path, seconds: float | None = None) -> CheckedFile:

@@ -8,7 +8,7 @@ and `ensue.editor.project` finds its declarations over the files of a library.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,7 +16,7 @@ from lark import Token, Tree
 
 from ensue.lang.syntax import OUTSIDE
 
-Role = Literal["type", "rule", "port", "label", "attribute", "function"]
+Role = Literal["type", "rule", "port", "label", "attribute", "function", "parameter"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class DeclaredName:
 
 @dataclass(slots=True)
 class DefinitionOutline:
-    """One definition. `kind` is `eventtype`, `correlation` or `ecl`."""
+    """One definition. `kind` is its word: `eventtype`, `correlation`, `use`, `parameter`, ..."""
 
     kind: str
     name: str
@@ -81,8 +81,10 @@ def outlines(tree: Tree[Token], text: str) -> Iterator[DefinitionOutline]:
     """
     for each in tree.children:
         if isinstance(each, Tree):
-            is_type = each.data == "eventtype"
-            yield _EventType(each, text).outline if is_type else _Rule(each).outline
+            if each.data == "eventtype":
+                yield _EventType(each, text).outline
+            else:
+                yield _OUTLINED.get(str(each.data), _Rule)(each).outline
 
 
 def _span(token: Token) -> tuple[int, int]:
@@ -106,6 +108,12 @@ class _Definition:
         self.outline.mentions.append(
             Mention(role, str(token), *_span(token), defines, inside=inside)
         )
+
+    def source(self, tree: Tree[Token]) -> None:
+        """What stands after `from`: the name of a rule is mentioned."""
+        for each in _tokens(tree):
+            if each.type == "NAME" and each != OUTSIDE:
+                self.mention("rule", each, inside="from")
 
     def attribute(self, tokens: Sequence[Token], types: tuple[str, ...], inside: str) -> None:
         if tokens:
@@ -137,6 +145,40 @@ class _Definition:
                 case "concept_test" | "ontology_property" | "has":
                     parts = [each for each in parts if each.data == "name"]
             waiting += reversed(parts)
+
+
+class _Import(_Definition):
+    def __init__(self, tree: Tree[Token]) -> None:
+        path = next(iter(_tokens(tree)), Token("STRING", ""))
+        super().__init__("import", path)
+        self.outline.name = str(path)[1:-1]
+
+
+class _Parameter(_Definition):
+    def __init__(self, tree: Tree[Token]) -> None:
+        kind, name, *_ = tree.children
+        assert isinstance(name, Token)
+        super().__init__("parameter", name)
+        self.outline.above = _type_text(kind) if isinstance(kind, Tree) else "duration"
+        self.mention("parameter", name, defines=True)
+
+
+class _Use(_Definition):
+    def __init__(self, tree: Tree[Token]) -> None:
+        _, rule, name, *parts = tree.children
+        assert isinstance(rule, Token)
+        assert isinstance(name, Token)
+        super().__init__("use", name)
+        self.outline.above = str(rule)
+        self.mention("rule", rule, inside="use")
+        self.mention("rule", name, defines=True)
+        for part in parts:
+            if not isinstance(part, Tree):
+                continue
+            if part.data == "setting":
+                self.mention("parameter", _tokens(part)[0], inside="setting")
+            for source in part.find_data("source"):
+                self.source(source)
 
 
 class _EventType(_Definition):
@@ -236,10 +278,14 @@ class _Rule(_Definition):
                 )
                 return [each for each in inside if each.data == "sources"]
             case "source":
+                self.source(tree)
+            case "within" | "filter_timeout" | "timeout" | "repeated" | "round":
                 for each in tokens:
-                    if each.type == "NAME" and each != OUTSIDE:
-                        self.mention("rule", each, inside="from")
+                    if each.type in ("NAME", "LENGTH_NAME"):
+                        self.mention("parameter", each, inside=str(tree.data))
             case "timer_port":
+                if tokens[1].type == "LENGTH_NAME":
+                    self.mention("parameter", tokens[1], inside="timer_port")
                 self.mention("port", tokens[-1], defines=True)
             case "port_ref" | "push_port" | "unless_ports":
                 for each in tokens:
@@ -300,3 +346,11 @@ class _Rule(_Definition):
             self._of_port(first, rest, inside)
         else:
             self.attribute(tokens, types or (), inside)
+
+
+_OUTLINED: Mapping[str, type[_Import | _Parameter | _Use]] = {
+    "import_": _Import,
+    "parameter": _Parameter,
+    "use": _Use,
+}
+"""What outlines each kind of definition that is no rule."""

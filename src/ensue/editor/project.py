@@ -9,6 +9,7 @@ Texts that are open in the editor go before what is on disk. Nothing is checked 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from stat import S_ISREG
 from ensue.editor.documents import Document, FoundMention
 from ensue.editor.knowing import Knowledge
 from ensue.editor.mentions import DefinitionOutline, Mention, Role
+from ensue.lang.parsing.importing import imports_of
 
 _Name = tuple[Role, str]
 """A name that a file declares or mentions, with what it stands for."""
@@ -118,6 +120,10 @@ class Project:
         group = self._group_of(path)
         if group is not None:
             return (*(each for each in group if each != path), path)
+        imported = self._imported(path)
+        if imported:
+            # What a file imports is said in it: nothing is guessed.
+            return (*(each for each in imported if each != path), path)
         declared = self._declaring(path)
         taken: dict[Path, None] = {}
         waiting = [path]
@@ -128,6 +134,20 @@ class Project:
                     taken[places[0]] = None
                     waiting.append(places[0])
         return (*sorted(taken), path)
+
+    def _imported(self, path: Path) -> list[Path]:
+        """The files that a file imports, and those that they import, in the order of reading."""
+        found: dict[Path, None] = {}
+        waiting = [path]
+        while waiting:
+            file = waiting.pop()
+            document = self.document(file)
+            for name, _, _ in imports_of(document.text) if document is not None else ():
+                imported = imported_from(file, name)
+                if imported not in found and imported != path:
+                    found[imported] = None
+                    waiting.append(imported)
+        return list(found)
 
     def ambiguous(self, path: Path) -> Mapping[str, Sequence[Path]]:
         """Types that a file lacks, and that several files beside it declare."""
@@ -174,16 +194,23 @@ class Project:
             dict.fromkeys(
                 (each.role, each.name)
                 for each in mentions
-                if each.role in ("type", "rule") and each.defines == defined
+                if each.role in ("type", "rule", "parameter") and each.defines == defined
             )
         )
 
     def rules(self, path: Path) -> dict[str, Path]:
         """The rules that a file can name, and the files that declare them."""
+        return self._declared(path, "rule")
+
+    def parameters(self, path: Path) -> dict[str, Path]:
+        """The parameters that a file can name, and the files that declare them."""
+        return self._declared(path, "parameter")
+
+    def _declared(self, path: Path, wanted: Role) -> dict[str, Path]:
         found: dict[str, Path] = {}
         for each in reversed(self.library_of(path)):
             for role, name in self._own_names(each):
-                if role == "rule":
+                if role == wanted:
                     found.setdefault(name, each)
         return found
 
@@ -224,10 +251,17 @@ class Project:
             case "label":
                 known = any(each.name == mention.name for each in outline.labels)
                 return [Referent("label", path, outline.name, mention.name)] if known else []
+            case "parameter":
+                return self._parameter(path, mention)
             case "attribute":
-                return _declarations(mention, types)
+                # A name in a predicate or a value may be that of a parameter.
+                return _declarations(mention, types) or self._parameter(path, mention)
             case "function":
                 return []
+
+    def _parameter(self, path: Path, mention: Mention) -> list[Referent]:
+        home = path if mention.defines else self.parameters(path).get(mention.name)
+        return [] if home is None else [Referent("parameter", home, "", mention.name)]
 
     def definitions(self, symbol: Referent) -> list[MentionPlace]:
         """Where a symbol is declared."""
@@ -284,6 +318,11 @@ class Project:
         types = self.types(path)
         for found in document.found if document is not None else ():
             yield MentionPlace(path, found), self.resolve(path, found, types)
+
+
+def imported_from(path: Path, name: str) -> Path:
+    """The file that a file imports by a path."""
+    return Path(os.path.normpath(path.parent / name))
 
 
 def above(name: str, types: Mapping[str, TypeEntry]) -> Iterator[TypeEntry]:

@@ -27,6 +27,7 @@ _COMPLETION_KINDS = {
     "keyword": types.CompletionItemKind.Keyword,
     "type": types.CompletionItemKind.Class,
     "rule": types.CompletionItemKind.Function,
+    "parameter": types.CompletionItemKind.Constant,
     "port": types.CompletionItemKind.Variable,
     "attribute": types.CompletionItemKind.Field,
     "label": types.CompletionItemKind.EnumMember,

@@ -33,6 +33,7 @@ REQUEST_FAILED = -32803
 SYMBOL_KINDS = {
     "type": types.SymbolKind.Class,
     "rule": types.SymbolKind.Function,
+    "parameter": types.SymbolKind.Constant,
     "attribute": types.SymbolKind.Field,
     "port": types.SymbolKind.Variable,
     "label": types.SymbolKind.EnumMember,
@@ -163,6 +164,15 @@ class EditorServer(LanguageServer):
             related = [types.DiagnosticRelatedInformation(location=place, message=found.hint)]
         elif found.hint:
             message = f"{message}\n{found.hint}"
+        if found.inside is not None:
+            # What is wrong in a `use` is so at a place of the text that it uses.
+            inside = self._place_of(found.inside)
+            if inside is not None and self.shows_related:
+                text = "it stands here"
+                related = [
+                    *(related or []),
+                    types.DiagnosticRelatedInformation(location=inside, message=text),
+                ]
         return types.Diagnostic(
             range=where,
             message=message,
@@ -173,6 +183,14 @@ class EditorServer(LanguageServer):
             source="ensue",
             related_information=related,
         )
+
+    def _place_of(self, found: Diagnostic) -> types.Location | None:
+        document = self.project.document(Path(found.file))
+        if document is None:
+            return None
+        start = document.offset_of_finding(found.line, found.column)
+        where = self.places.range(document, start, start + found.width)
+        return types.Location(self.uri(Path(found.file)), where)
 
     def _unclear(self, path: Path, document: Document) -> Iterable[types.Diagnostic]:
         unclear = unclear_types(self.project, path)

@@ -31,6 +31,13 @@ KEYWORDS: Mapping[str, str] = {
     "ecl": "A rule written as one ECL expression.",
     "from": "What comes in on the port: events from outside with this `source`, the outputs of a "
     "rule, or everything from `outside`. Without it, everything from outside.",
+    "template": "The rule does not run by itself: `use` makes rules of it.",
+    "use": "A rule with the text of another: `use Rule as Name (port from source) with { x = 1 }`.",
+    "as": "The name of the rule that a use is.",
+    "with": "The values of parameters in this use.",
+    "import": "Brings all definitions of another file.",
+    "parameter": "A named constant, whose value can be given from outside.",
+    "duration": "The type of a parameter that is a length of time.",
     "internal": "What the rule puts out is read by the rules that name it, and goes nowhere else.",
     "where": "Only events for which the predicate is true come in on the port.",
     "every": "A timer port that fires at this interval.",

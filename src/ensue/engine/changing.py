@@ -18,6 +18,7 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.derived.parts import statements_of
 from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.expanding.parameters import GivenValues
 from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.parsing.parser import parse_tree
@@ -29,6 +30,7 @@ from ensue.lang.syntax import (
     EventPort,
     EventTypeDeclaration,
     LibraryTree,
+    Parameter,
     PushNew,
 )
 
@@ -43,13 +45,18 @@ class HasTree(Protocol):
     def checked(self) -> CheckedLibrary: ...
 
 
-def checked_source(source: Source, ontology: BindingOntology | None = None) -> CheckedLibrary:
+def checked_source(
+    source: Source,
+    ontology: BindingOntology | None = None,
+    parameters: GivenValues | None = None,
+) -> CheckedLibrary:
     """The library that a text holds, bound to an ontology where one is given.
 
-    Raises `LibraryError` with every mistake.
+    Raises `LibraryError` with every mistake, and `UsageError` for values of parameters that do not
+    fit.
     """
     diagnostics = Diagnostics(source)
-    checked = check(parse_tree(source, diagnostics), diagnostics, ontology)
+    checked = check(parse_tree(source, diagnostics), diagnostics, ontology, parameters)
     if checked is None or diagnostics.has_errors:
         raise LibraryError(diagnostics.in_order())
     return checked
@@ -58,22 +65,45 @@ def checked_source(source: Source, ontology: BindingOntology | None = None) -> C
 def with_definitions(
     running: CheckedLibrary, more: str | HasTree, *, replacing: bool
 ) -> CheckedLibrary:
-    """The running library with more definitions; with `replacing`, they may replace known ones."""
-    text = more if isinstance(more, str) else print_library(more.checked.tree)
+    """The running library with more definitions; with `replacing`, they may replace known ones.
+
+    Parameters keep the values that they have, unless a new declaration replaces them.
+    """
+    text = more if isinstance(more, str) else print_library(more.checked.as_written)
     new, found = _read(text)
     given = {_name(each): each for each in new.definitions}
-    kept = [each for each in running.tree.definitions if not _is_replaced(each, given, replacing)]
-    order = [_name(each) for each in running.tree.definitions]
+    before = running.as_written.definitions
+    kept = [each for each in before if not _is_replaced(each, given, replacing)]
+    order = [_name(each) for each in before]
+    values = _values(running, kept)
+    if not isinstance(more, str):
+        values |= _values(more.checked, new.definitions)
     if not found:
         tree = _in_order((*kept, *new.definitions), order)
-        quickly_checked = _checked_without_findings(tree, running.ontology)
+        quickly_checked = _checked_without_findings(tree, running.ontology, values)
         if quickly_checked is not None:
             return quickly_checked
     source = Source(((RUNNING, print_library(LibraryTree(tuple(kept)))), ("<text>", text)))
-    whole = checked_source(source, running.ontology).tree.definitions
-    checked = check(_in_order(whole, order), Diagnostics(source), running.ontology)
+    whole = checked_source(source, running.ontology, values).as_written.definitions
+    checked = check(_in_order(whole, order), Diagnostics(source), running.ontology, values)
     assert checked is not None, "the order of definitions makes no mistakes"
     return checked
+
+
+def with_parameters(running: CheckedLibrary, given: GivenValues) -> CheckedLibrary:
+    """The running library with other values of some parameters. Raises `UsageError`."""
+    values = {**_values(running, running.as_written.definitions), **given}
+    tree = running.as_written
+    source = Source.of(print_library(tree), RUNNING)
+    checked = check(tree, Diagnostics(source), running.ontology, values)
+    # With other values the same text may have mistakes, such as a repetition that is too long.
+    return checked or checked_source(source, running.ontology, values)
+
+
+def _values(library: CheckedLibrary, definitions: Iterable[Definition]) -> dict[str, object]:
+    """The values of the parameters that are declared in some definitions."""
+    names = {each.name for each in definitions if isinstance(each, Parameter)}
+    return {each.name: each.value for each in library.parameters if each.name in names}
 
 
 def _read(text: str) -> tuple[LibraryTree, bool]:
@@ -85,15 +115,17 @@ def _read(text: str) -> tuple[LibraryTree, bool]:
 def without(running: CheckedLibrary, names: Iterable[str]) -> CheckedLibrary:
     """The running library without the correlations (or types) of these names."""
     gone = set(names)
-    known = [each.name for each in running.tree.definitions]
+    definitions = running.as_written.definitions
+    known = [each.name for each in definitions]
     for name in gone:
         if name not in known:
             hint = did_you_mean(name, known)
             raise UsageError(f"there is no `{name}` in the library that runs; {hint}")
-    kept = LibraryTree(tuple(each for each in running.tree.definitions if each.name not in gone))
-    checked = _checked_without_findings(kept, running.ontology)
+    kept = LibraryTree(tuple(each for each in definitions if each.name not in gone))
+    values = _values(running, kept.definitions)
+    checked = _checked_without_findings(kept, running.ontology, values)
     source = Source.of(print_library(kept), RUNNING)
-    return checked or checked_source(source, running.ontology)
+    return checked or checked_source(source, running.ontology, values)
 
 
 def is_unchanged(old: Correlation, new: Correlation, types: TypeSystem, now: TypeSystem) -> bool:
@@ -130,7 +162,7 @@ class _FindingError(Exception):
 
 
 def _checked_without_findings(
-    tree: LibraryTree, ontology: BindingOntology | None
+    tree: LibraryTree, ontology: BindingOntology | None, values: GivenValues
 ) -> CheckedLibrary | None:
     """The library of a tree, without reading its text again; None if it has findings.
 
@@ -141,12 +173,12 @@ def _checked_without_findings(
     if len(tree.definitions) > limits.definitions or size > limits.bytes:
         return None
     try:
-        return check(tree, _StopAtFinding(Source.of("")), ontology)
+        return check(tree, _StopAtFinding(Source.of("")), ontology, values)
     except _FindingError:
         return None
 
 
-def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) -> LibraryTree:
+def _in_order(definitions: Iterable[Definition], order: list[_Name]) -> LibraryTree:
     """Known definitions in their old order, then new ones; equal names stay side by side."""
     places = {name: place for place, name in enumerate(order)}
     return LibraryTree(
@@ -154,15 +186,19 @@ def _in_order(definitions: Iterable[Definition], order: list[tuple[bool, str]]) 
     )
 
 
-def _is_replaced(
-    old: Definition, given: Mapping[tuple[bool, str], Definition], replacing: bool
-) -> bool:
+def _is_replaced(old: Definition, given: Mapping[_Name, Definition], replacing: bool) -> bool:
     """Whether a new definition replaces an old one. A type may be declared again as it is."""
     new = given.get(_name(old))
     if new is None:
         return False
-    return replacing or (isinstance(old, EventTypeDeclaration) and old == new)
+    return replacing or (isinstance(old, EventTypeDeclaration | Parameter) and old == new)
 
 
-def _name(definition: Definition) -> tuple[bool, str]:
-    return isinstance(definition, EventTypeDeclaration), definition.name
+_Name = tuple[str, str]
+"""What a definition is, and its name: rules and their uses share their names."""
+
+
+def _name(definition: Definition) -> _Name:
+    if isinstance(definition, EventTypeDeclaration):
+        return "type", definition.name
+    return "parameter" if isinstance(definition, Parameter) else "rule", definition.name

@@ -56,12 +56,30 @@ class LibraryLexer(RegexLexer):
         "root": [
             include("blank"),
             (
+                r"(import)(\s*)(?=[\"'])",
+                bygroups(Keyword.Declaration, Whitespace),
+                "line",
+            ),
+            (
+                rf"(parameter)(\s+)(?!(?:correlation|ecl)\b)(?={_NAME})",
+                bygroups(Keyword.Declaration, Whitespace),
+                "parameter",
+            ),
+            (
+                rf"(?:(internal)(\s+))?(use)(\s+)({_NAME})(\s+)(as)(\s+)({_NAME})",
+                bygroups(
+                    *(Keyword.Declaration, Whitespace, Keyword.Declaration, Whitespace),
+                    *(Name.Function, Whitespace, Keyword, Whitespace, Name.Function),
+                ),
+                "use",
+            ),
+            (
                 rf"(eventtype)(\s+)({_NAME})",
                 bygroups(Keyword.Declaration, Whitespace, Name.Class),
                 "eventtype",
             ),
             (
-                rf"(?:(internal)(\s+))?({_NAME})(\s+)(correlation|ecl)(\s+)({_NAME})(\s*)(\()",
+                rf"(?:(internal|template)(\s+))?({_NAME})(\s+)(correlation|ecl)(\s+)({_NAME})(\s*)(\()",
                 bygroups(
                     *(
                         Keyword.Declaration,
@@ -85,6 +103,52 @@ class LibraryLexer(RegexLexer):
             (r"\s+", Whitespace),
             (r"//[^\n]*", Comment.Single),
             (r"/\*[\s\S]*?(?:\*/|\Z)", Comment.Multiline),
+        ],
+        "line": [
+            include("blank"),
+            include("strings"),
+            (r";", Punctuation, "#pop"),
+            (r"(?=.)", Whitespace, "#pop"),
+        ],
+        "parameter": [
+            include("blank"),
+            (rf"{_NAME}(?=\s*=)", Name.Constant),
+            (r"=", Punctuation, ("#pop", "value")),
+            (words((*_TYPES, "duration"), suffix=r"\b"), Keyword.Type),
+            (r"[<>]", Punctuation),
+            (r"(?=.)", Whitespace, "#pop"),
+        ],
+        "value": [
+            include("blank"),
+            (r";", Punctuation, "#pop"),
+            (r"(?=(?:eventtype|parameter|import|use|internal|template)\b)", Whitespace, "#pop"),
+            (_DURATION, Number),
+            include("expression"),
+            (r"(?=.)", Whitespace, "#pop"),
+        ],
+        "use": [
+            include("blank"),
+            (r";", Punctuation, "#pop"),
+            (r"\(", Punctuation, "wirings"),
+            (r"(with)(\s*)(\{)", bygroups(Keyword, Whitespace, Punctuation), "settings"),
+            (r"(?=.)", Whitespace, "#pop"),
+        ],
+        "wirings": [
+            include("blank"),
+            (rf"({_NAME})(\s+)(from)\b", bygroups(Name.Variable, Whitespace, Keyword)),
+            (r"outside\b", Name.Builtin),
+            include("strings"),
+            (_NAME, Name.Function),
+            (r",", Punctuation),
+            (r"\)", Punctuation, "#pop"),
+        ],
+        "settings": [
+            include("blank"),
+            (rf"({_NAME})(\s*)(=)", bygroups(Name.Constant, Whitespace, Punctuation)),
+            (_DURATION, Number),
+            (r",", Punctuation),
+            (r"\}", Punctuation, "#pop"),
+            include("expression"),
         ],
         "eventtype": [
             include("blank"),
@@ -123,6 +187,10 @@ class LibraryLexer(RegexLexer):
             (
                 rf"(every|deadline)(\s+)({_DURATION})(\s+)({_NAME})",
                 bygroups(Keyword, Whitespace, Number, Whitespace, Name.Variable),
+            ),
+            (
+                rf"(every|deadline)(\s+)({_NAME})(\s+)({_NAME})(?=\s*[,)])",
+                bygroups(Keyword, Whitespace, Name.Constant, Whitespace, Name.Variable),
             ),
             (rf"({_NAME})(\s+)({_NAME})", bygroups(Name.Class, Whitespace, Name.Variable), "port"),
             (r"\)", Punctuation, "#pop"),
@@ -172,6 +240,7 @@ class LibraryLexer(RegexLexer):
             (r"(by|unless|having|within|bind|keep)\b(?!\s*[.=:;+|])", Keyword),
         ],
         "filter": [
+            (rf"timeout(?=\s*\(\s*{_NAME}\s*\))", Keyword),
             (
                 rf"(timeout)(\s*)(\()(\s*)({_DURATION})",
                 bygroups(Keyword, Whitespace, Punctuation, Whitespace, Number),

@@ -31,21 +31,31 @@ class Diagnostic:
     width: int
     text: str
     hint: str | None = None
+    inside: Diagnostic | None = None
+    """Where it stands in the text that is used here, for what is found in a `use`."""
 
     def __str__(self) -> str:
+        head = f"{self._place}: {self.severity}: {self.message} [{self.code}]"
+        lines = [head, *self._excerpt()]
+        if self.inside is not None:
+            lines += [f"{self.inside._place}: it stands here", *self.inside._excerpt()]
+        if self.hint:
+            last = self if self.inside is None else self.inside
+            lines.append(f"  {' ' * len(str(last.line))} = {self.hint}")
+        return "\n".join(lines)
+
+    @property
+    def _place(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def _excerpt(self) -> list[str]:
+        """The line, and a caret at the place."""
         # The line with the caret keeps the tabs of the line above, or it would point elsewhere.
         shown, column = _window(self.text, self.column - 1)
         margin = "".join(c if c == "\t" else " " for c in shown[:column])
         marks = "^" * max(1, min(self.width, len(shown) - column))
         number = str(self.line)
-        lines = [
-            f"{self.file}:{self.line}:{self.column}: {self.severity}: {self.message} [{self.code}]",
-            f"  {number} | {shown}",
-            f"  {' ' * len(number)} | {margin}{marks}",
-        ]
-        if self.hint:
-            lines.append(f"  {' ' * len(number)} = {self.hint}")
-        return "\n".join(lines)
+        return [f"  {number} | {shown}", f"  {' ' * len(number)} | {margin}{marks}"]
 
 
 LONGEST_LINE = 300
@@ -73,6 +83,7 @@ class Diagnostics:
     source: Source
     found: list[Diagnostic] = field(default_factory=list)
     _shown: dict[str, str] = field(default_factory=dict)
+    _known: set[Diagnostic] = field(default_factory=set)
 
     def error(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         self._add("error", code, message, span, hint)
@@ -80,8 +91,19 @@ class Diagnostics:
     def warning(self, code: str, message: str, span: Span, hint: str | None = None) -> None:
         self._add("warning", code, message, span, hint)
 
+    def in_use(self, found: Diagnostic, name: str, rule: str, span: Span) -> None:
+        """Report at a `use` what was found in the text of the rule that it uses."""
+        message = f"in `use {rule} as {name}`: {found.message}"
+        self._add(found.severity, found.code, message, span, found.hint, found)
+
     def _add(
-        self, severity: Severity, code: str, message: str, span: Span, hint: str | None
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        span: Span,
+        hint: str | None,
+        inside: Diagnostic | None = None,
     ) -> None:
         place = self.source.position(span.start)
         width = max(1, span.end - span.start)
@@ -90,7 +112,11 @@ class Diagnostics:
         shown = self._shown.get(text)
         if shown is None:
             shown = self._shown[text] = _CONTROLS.sub("\ufffd", text)
-        self.found.append(Diagnostic(severity, code, message, *place, width, shown, hint))
+        found = Diagnostic(severity, code, message, *place, width, shown, hint, inside)
+        # The ports of a rule and of its uses may be found wanting at one place.
+        if found not in self._known:
+            self._known.add(found)
+            self.found.append(found)
 
     @property
     def has_errors(self) -> bool:

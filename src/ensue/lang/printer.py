@@ -13,6 +13,7 @@ from typing import assert_never
 
 from ensue.lang import syntax
 from ensue.lang.durations import print_duration
+from ensue.lang.expressions import Literal
 from ensue.lang.expressions.text.printing import print_expression, quote
 
 _WIDTH = 100
@@ -28,19 +29,28 @@ def print_library(tree: syntax.LibraryTree) -> str:
     lines: list[str] = []
     before: syntax.Definition | None = None
     for each in tree.definitions:
-        both_types = isinstance(each, syntax.EventTypeDeclaration) and isinstance(
-            before, syntax.EventTypeDeclaration
-        )
-        if before is not None and not both_types:
+        if before is not None and not (is_line(each) and type(each) is type(before)):
             lines.append("")
         lines.append(print_definition(each))
         before = each
     return "".join(f"{line}\n" for line in lines)
 
 
+def is_line(node: syntax.Definition) -> bool:
+    """Whether there is no blank line between a definition and another one of its kind."""
+    return not isinstance(node, syntax.FilterCorrelation | syntax.EclCorrelation)
+
+
 def print_definition(node: syntax.Definition, spread: bool = False) -> str:
     """One definition. With `spread` each attribute and each port has a line of its own."""
     match node:
+        case syntax.Import(path):
+            return f"import {quote(path)};"
+        case syntax.Parameter(kind, name, value):
+            type_ = "duration" if kind is None else kind
+            return f"parameter {type_} {name} = {print_parameter_value(value)};"
+        case syntax.Use():
+            return _print_use(node)
         case syntax.EventTypeDeclaration():
             return _print_event_type(node, spread)
         case syntax.FilterCorrelation():
@@ -64,6 +74,38 @@ def print_definition(node: syntax.Definition, spread: bool = False) -> str:
                 "}",
             ]
             return "\n".join(lines)
+
+
+# --- parameters and uses ---------------------------------------------------------------------
+
+
+def print_parameter_value(value: syntax.ParameterValue) -> str:
+    if isinstance(value, syntax.Duration):
+        return print_length(value)
+    number = value.value
+    if isinstance(number, int | float) and not isinstance(number, bool) and number < 0:
+        return f"-{print_expression(Literal(-number))}"
+    return print_expression(value)
+
+
+def print_length(duration: syntax.Duration) -> str:
+    """A duration, or the parameter that has it."""
+    return print_duration(duration) if duration.parameter is None else duration.parameter
+
+
+def _print_use(node: syntax.Use) -> str:
+    role = f"{node.role} " if node.role is not None else ""
+    text = f"{role}use {node.rule} as {node.name}"
+    if node.wirings:
+        wirings = [
+            f"{each.port} from {', '.join(map(print_source, each.sources))}"
+            for each in node.wirings
+        ]
+        text += f" ({', '.join(wirings)})"
+    if node.settings:
+        settings = [f"{each.name} = {print_parameter_value(each.value)}" for each in node.settings]
+        text += f" with {{ {', '.join(settings)} }}"
+    return f"{text};"
 
 
 # --- event types -----------------------------------------------------------------------------
@@ -102,7 +144,7 @@ def _print_heading(node: syntax.Correlation, word: str, spread: bool) -> str:
 
 def print_port(node: syntax.Port) -> str:
     if isinstance(node, syntax.TimerPort):
-        return f"{node.kind} {print_duration(node.period)} {node.name}"
+        return f"{node.kind} {print_length(node.period)} {node.name}"
     source = f" from {', '.join(map(print_source, node.sources))}" if node.sources else ""
     where = f" where {print_expression(node.where)}" if node.where is not None else ""
     return f"{node.type} {node.name}{source}{where}"
@@ -126,7 +168,7 @@ def print_key(node: syntax.Key) -> str:
 
 def _print_clauses(clauses: syntax.Clauses) -> Iterable[str]:
     if clauses.within is not None:
-        yield f"{_INDENT}within {print_duration(clauses.within)}"
+        yield f"{_INDENT}within {print_length(clauses.within)}"
     if clauses.by:
         yield f"{_INDENT}by {', '.join(map(print_key, clauses.by))}"
     if clauses.bind is not None:
@@ -159,11 +201,12 @@ def _filter(node: syntax.Filter, at_least: int) -> str:
         case syntax.PortRef(name):
             return name
         case syntax.Timeout(after):
-            return f"timeout({print_duration(after)})"
+            return f"timeout({print_length(after)})"
         case syntax.Labelled(label, body):
             tightness, text = _LABELLED, f"{label}:{_filter(body, _LABELLED)}"
         case syntax.Times(body, count):
-            tightness, text = _TIMES, f"{_filter(body, _TIMES)}{{{count}}}"
+            times = count if node.parameter is None else node.parameter
+            tightness, text = _TIMES, f"{_filter(body, _TIMES)}{{{times}}}"
         case syntax.Both(parts):
             tightness, text = _BOTH, " + ".join(_filter(each, _LABELLED) for each in parts)
         case syntax.Then(parts):
@@ -241,7 +284,7 @@ def print_ecl(node: syntax.Ecl) -> str:
         case syntax.Constant(value):
             return "true" if value else "false"
         case syntax.Timeout(after):
-            return f"timeout({print_duration(after)})"
+            return f"timeout({print_length(after)})"
         case syntax.Unless(body, stop):
             return f"do {{ {print_ecl(body)} }} unless {{ {print_ecl(stop)} }}"
         case syntax.Modes(modes):
@@ -266,6 +309,8 @@ def _opening(node: _Block) -> str:
         case syntax.Fail():
             return "fail"
         case syntax.Round(kind, bound=bound):
+            if node.parameter is not None:
+                return f"{kind}({node.parameter})"
             return kind if bound is None else f"{kind}({bound})"
         case syntax.Push(kind):
             return "notify" if kind is None else f"push({kind})"

@@ -36,9 +36,15 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """The names and texts of a library's files, in order. A string has a made-up name."""
+    """The names and texts of a library's files, in order. A string has a made-up name.
+
+    `has_imports` says that the files which others import are among them, but for those that are
+    `lost`: the importing file and the path.
+    """
 
     files: tuple[tuple[str, str], ...]
+    has_imports: bool = False
+    lost: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def of(cls, text: str, name: str = "<text>") -> Source:

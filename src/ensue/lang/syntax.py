@@ -13,6 +13,7 @@ from typing import Literal
 
 from ensue.events.types import ValueType
 from ensue.lang.expressions import Expression
+from ensue.lang.expressions import Literal as LiteralExpression
 from ensue.lang.source import Span
 
 NOWHERE = Span(0, 0)
@@ -20,9 +21,11 @@ NOWHERE = Span(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time, in whole microseconds."""
+    """A length of time, in whole microseconds; or that of a parameter, until it has its value."""
 
     microseconds: int
+    parameter: str | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
 # --- event types -----------------------------------------------------------------------------
@@ -199,11 +202,12 @@ class Then:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """`x{n}`: short for `x ; x ; ... ; x`."""
+    """`x{n}`: short for `x ; x ; ... ; x`. `parameter` has the count, if one does."""
 
     body: Filter
     count: int
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    parameter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +349,16 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`repeat`, `persist` or `loop`, with a bound on the rounds or without."""
+    """`repeat`, `persist` or `loop`, with a bound on the rounds or without.
+
+    `parameter` is the one that has the bound, if one has.
+    """
 
     kind: Literal["repeat", "persist", "loop"]
     body: Ecl
     bound: int | None = None
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    parameter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +391,9 @@ Ecl = PortRef | Holds | Constant | Timeout | Group | Unless | Fail | Round | Pus
 
 # --- definitions -----------------------------------------------------------------------------
 
-Role = Literal["internal"]
-"""A word before a correlation: what an `internal` one puts out stays in the library."""
+Role = Literal["internal", "template"]
+"""A word before a correlation: what an `internal` one puts out stays in the library, and a
+`template` does not run by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,12 +427,76 @@ class EclCorrelation:
 
 
 Correlation = FilterCorrelation | EclCorrelation
-Definition = EventTypeDeclaration | FilterCorrelation | EclCorrelation
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """`import "path";`: all definitions of another file."""
+
+    path: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def name(self) -> str:
+        return self.path
+
+
+ParameterValue = LiteralExpression | Duration
+"""A constant of a type, or a duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`parameter type name = value;`. The type of a duration is None."""
+
+    type: ValueType | None
+    name: str
+    value: ParameterValue
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    value_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PortWiring:
+    """`port from source, ...` in a `use`."""
+
+    port: str
+    sources: tuple[PortSource, ...]
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSetting:
+    """`parameter = value` in a `use`."""
+
+    name: str
+    value: ParameterValue
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    value_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """`use rule as name (port from source, ...) with { parameter = value, ... };`."""
+
+    rule: str
+    name: str
+    wirings: tuple[PortWiring, ...] = ()
+    settings: tuple[ParameterSetting, ...] = ()
+    role: Literal["internal"] | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    rule_span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+Definition = EventTypeDeclaration | FilterCorrelation | EclCorrelation | Import | Parameter | Use
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryTree:
-    """A whole library: its definitions in their order."""
+    """A library: its definitions in their order.
+
+    One that runs has nothing but event types and correlations (`ensue.lang.expanding`).
+    """
 
     definitions: tuple[Definition, ...] = ()
 
@@ -433,4 +506,10 @@ class LibraryTree:
 
     @property
     def correlations(self) -> tuple[Correlation, ...]:
-        return tuple(d for d in self.definitions if not isinstance(d, EventTypeDeclaration))
+        return tuple(
+            d for d in self.definitions if isinstance(d, FilterCorrelation | EclCorrelation)
+        )
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(d for d in self.definitions if isinstance(d, Parameter))

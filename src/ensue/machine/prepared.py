@@ -26,7 +26,14 @@ class PreparedLibrary(CheckedLibrary):
 
 def with_plans(library: CheckedLibrary, plans: Mapping[str, Plan]) -> PreparedLibrary:
     return PreparedLibrary(
-        library.tree, library.types, library.feeds, library.warnings, library.ontology, plans
+        library.tree,
+        library.types,
+        library.feeds,
+        library.warnings,
+        library.ontology,
+        library.written,
+        library.parameters,
+        plans,
     )
 
 

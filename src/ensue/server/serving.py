@@ -37,7 +37,7 @@ from ensue.server.logs.requests import AnswerCounts, NamedRequests
 from ensue.server.logs.writing import begin_log
 from ensue.server.reception import protocols
 from ensue.server.settings import Settings, read_settings
-from ensue.server.settings.libraries import text_of, words_of
+from ensue.server.settings.libraries import library_texts, words_of
 from ensue.server.settings.settings import is_loopback, split_address
 from ensue.server.station.rules.libraries import Edit
 from ensue.version import __version__
@@ -245,8 +245,9 @@ class ServingProcess:
         """
         read: list[tuple[str, Library]] = []
         problems: list[str] = []
+        texts = library_texts(settings)
         for each in settings.libraries:
-            text = text_of(settings, each)
+            text = texts[each.name]
             try:
                 library = await channels[each.channel].libraries.read(each.name, text, each.file)
                 read.append((text, library))

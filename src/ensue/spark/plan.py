@@ -177,7 +177,7 @@ class JobPlan:
             if name in names
         }
         # Machines that are planned already stay with the library.
-        return replace(self.library, tree=kept, feeds=feeds, warnings=())
+        return replace(self.library, tree=kept, written=None, feeds=feeds, warnings=())
 
 
 def plan_of(library: CheckedLibrary, selected: Sequence[str] | None = None) -> JobPlan:

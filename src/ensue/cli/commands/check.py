@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.deadlines import Deadline, seconds_of
-from ensue.cli.libraries import LibraryFiles, OntologyFiles, load_library
+from ensue.cli.libraries import LibraryFiles, OntologyFiles, SetOption, load_library
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show, show_findings
 from ensue.errors import LibraryError, LimitError
 from ensue.lang.derived.relating import relates_events
@@ -30,6 +30,7 @@ def check(
     libraries: LibraryFiles,
     deadline: Deadline = "5s",
     ontology: OntologyFiles = None,
+    settings: SetOption = None,
     costs: Annotated[
         bool,
         typer.Option("--costs", help="Show the costs of a key, in bytes and time, for every rule."),
@@ -56,7 +57,7 @@ def check(
     """
     seconds = seconds_of(deadline)
     try:
-        library = load_library(libraries, ontology)
+        library = load_library(libraries, ontology, settings)
     except LibraryError as error:
         show_findings(_judged(error.diagnostics))
         raise typer.Exit(EXIT_FINDINGS) from None

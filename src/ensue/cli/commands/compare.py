@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ensue.cli.deadlines import Deadline, seconds_of
-from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
+from ensue.cli.libraries import OntologyFiles, SetOption, load_library, require_correlation
 from ensue.cli.terminal import EXIT_UNUSABLE, say, show
 from ensue.errors import UsageError
 from ensue.explaining.comparing import answer
@@ -26,6 +26,7 @@ def compare_correlations(
     ],
     deadline: Deadline = "8s",
     ontology: OntologyFiles = None,
+    settings: SetOption = None,
 ) -> None:
     """Compare two correlations: equivalent, contained, contains or different.
 
@@ -46,7 +47,7 @@ def compare_correlations(
     *files, first, second = ["", "", *arguments][-max(len(arguments), 2) :]
     if not files:
         raise UsageError("give a library and two of its correlations: `ensue compare LIB A B`")
-    library = load_library([Path(file) for file in files], ontology)
+    library = load_library([Path(file) for file in files], ontology, settings)
     for name in (first, second):
         require_correlation(library, name)
     one, two = library.correlations[first], library.correlations[second]

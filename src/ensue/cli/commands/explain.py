@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from ensue.cli.libraries import OntologyFiles, load_library, require_correlation
+from ensue.cli.libraries import OntologyFiles, SetOption, load_library, require_correlation
 from ensue.cli.placements import explain_placement
 from ensue.cli.terminal import listed, say, show, width
 from ensue.errors import UsageError
@@ -58,6 +58,7 @@ def explain(
         ),
     ] = None,
     ontology: OntologyFiles = None,
+    settings: SetOption = None,
 ) -> None:
     """Explain a correlation in words, or draw its machine.
 
@@ -87,12 +88,12 @@ def explain(
             raise UsageError(
                 f"a placement cannot be shown as `{format}`: choose the format `text` or `json`"
             )
-        library, asked = _library_and_some_name(arguments, ontology)
+        library, asked = _library_and_some_name(arguments, ontology, settings)
         explain_placement(library, placement, asked, events or [], format == "json")
         return
     if events:
         raise UsageError("`--events` is allowed only with `--placement`: give both, or neither")
-    library, name = _library_and_name(arguments, ontology)
+    library, name = _library_and_name(arguments, ontology, settings)
     require_correlation(library, name)
     if format != "text":
         sys.stdout.write(drawing(library, library.correlations[name], format, unoptimised))
@@ -110,15 +111,15 @@ def _is_a_path(argument: str) -> bool:
 
 
 def _library_and_name(
-    arguments: Sequence[str], ontology: Sequence[Path] | None
+    arguments: Sequence[str], ontology: Sequence[Path] | None, settings: Sequence[str] | None
 ) -> tuple[Library, str]:
     """The library of all files, and the correlation: the last argument, or the only correlation."""
     *files, last = arguments
     if not Path(last).is_file() and (files or not _is_a_path(last)):
         if not files:
             raise UsageError(f"give a library first: `ensue explain LIB {last}`")
-        return load_library([Path(file) for file in files], ontology), last
-    library = load_library([Path(file) for file in arguments], ontology)
+        return load_library([Path(file) for file in files], ontology, settings), last
+    library = load_library([Path(file) for file in arguments], ontology, settings)
     names = list(library.correlations.names)
     if len(names) != 1:
         known = f"it has {_listed(names)}" if names else "it has none"
@@ -127,15 +128,15 @@ def _library_and_name(
 
 
 def _library_and_some_name(
-    arguments: Sequence[str], ontology: Sequence[Path] | None
+    arguments: Sequence[str], ontology: Sequence[Path] | None, settings: Sequence[str] | None
 ) -> tuple[Library, str | None]:
     """The library of all files, and its correlation if the last argument names one."""
     *files, last = arguments
     if not Path(last).is_file() and files and not _is_a_path(last):
-        library = load_library([Path(file) for file in files], ontology)
+        library = load_library([Path(file) for file in files], ontology, settings)
         require_correlation(library, last)
         return library, last
-    return load_library([Path(file) for file in arguments], ontology), None
+    return load_library([Path(file) for file in arguments], ontology, settings), None
 
 
 def _listed(names: Iterable[str]) -> str:

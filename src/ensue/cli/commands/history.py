@@ -17,6 +17,7 @@ import typer
 from ensue.cli.libraries import (
     NEEDS_HISTORY,
     OntologyFiles,
+    SetOption,
     load_library,
     load_ontology,
     mention_warnings,
@@ -203,6 +204,7 @@ def replay(
     ] = "auto",
     out: Out = None,
     ontology: OntologyFiles = None,
+    settings: SetOption = None,
 ) -> None:
     """Run a library, or try a filter, over a span of a history.
 
@@ -235,7 +237,7 @@ def replay(
             written = _write(history.backtest(filter, begin, stop), out)
         say(f"{counted(written, 'event')} would have matched", "dim")
         return
-    library = load_library(libraries or [], ontology)
+    library = load_library(libraries or [], ontology, settings)
     if correlation is not None:
         require_correlation(library, correlation)
     mention_warnings(library, libraries or [], NEEDS_HISTORY)

@@ -27,6 +27,7 @@ from ensue.cli.libraries import (
     LibraryFiles,
     NullOption,
     OntologyFiles,
+    SetOption,
     TimezoneOption,
     TypeOption,
     YearOption,
@@ -196,6 +197,7 @@ def run(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Name each refused record, not each cause once.")
     ] = False,
+    settings: SetOption = None,
 ) -> None:
     """Run a library over events, and write its outputs.
 
@@ -237,7 +239,7 @@ def run(
     refuse_other_formats(out)
     read = [("--history", file_of_history(history)), *(("--events", each) for each in events)]
     refuse_shared_files([*read, *written.items()], libraries)
-    library = load_library(libraries, ontology)
+    library = load_library(libraries, ontology, settings)
     refuse_derived(mapping.columns, library.checked.types)
     if correlation is not None:
         require_correlation(library, correlation)

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ensue.cli.libraries import OntologyFiles, load_library, mention_warnings
+from ensue.cli.libraries import (
+    OntologyFiles,
+    SetOption,
+    given_parameters,
+    load_ontology,
+    mention_warnings,
+)
 from ensue.cli.terminal import counted, listed, say, show_findings
 from ensue.errors import JobError, LibraryError, UsageError
-from ensue.library import Library
+from ensue.lang.parsing.importing import imports_of
+from ensue.library import Library, load
 
 if TYPE_CHECKING:
     from ensue.spark.streaming.config import PipelineConfig
@@ -37,7 +44,7 @@ StreamFiles = Annotated[
 ]
 
 
-def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
+def stream(files: StreamFiles, ontology: OntologyFiles = None, settings: SetOption = None) -> None:
     """Run rules over a stream with Spark, from a source to a sink.
 
     One line for each micro-batch goes to the standard error. After a stop or a crash, the same
@@ -83,11 +90,13 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None) -> None:
         ) from None
     watched: WatchedRules | WatchedTable
     if config.rules is None:
-        watched = WatchedRules(libraries, ontology)
+        parameters = {**config.parameters, **given_parameters(settings)}
+        watched = WatchedRules(libraries, ontology, parameters)
         library = watched.load()
         mention_warnings(library, watched.files)
     else:
-        watched = WatchedTable(open_session(), config.rules)
+        parameters = {**config.parameters, **given_parameters(settings)}
+        watched = WatchedTable(open_session(), config.rules, parameters)
         library = watched.load()
     resumed = pipeline.is_resumed(config)
     try:
@@ -118,9 +127,15 @@ def _check_call(libraries: Sequence[Path], config_path: Path) -> None:
 class WatchedRules:
     """The files of a library, and their texts when they were last loaded."""
 
-    def __init__(self, paths: Sequence[Path], ontology: Sequence[Path] | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        ontology: Sequence[Path] | None = None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> None:
         self._paths = tuple(paths)
         self._ontology = ontology
+        self._parameters = parameters or {}
         self._told = ""
         self._texts = self._seen = self._read()
 
@@ -150,7 +165,9 @@ class WatchedRules:
         return True
 
     def load(self) -> Library:
-        return load_library(self.files, self._ontology)
+        return load(
+            *self.files, ontology=load_ontology(self._ontology), parameters=self._parameters
+        )
 
     def _read(self) -> dict[Path, bytes | None]:
         """The texts by their files; None for a file that was named and is missing."""
@@ -158,13 +175,19 @@ class WatchedRules:
         for path in self._paths:
             files += sorted(path.glob("*.cor")) if path.is_dir() else [path]
         texts: dict[Path, bytes | None] = {}
+        # The list grows by what the files import.
         for path in files:
+            if path in texts:
+                continue
             try:
                 texts[path] = path.read_bytes()
             except FileNotFoundError:
                 # Loading reports a named file that is missing; one of a folder was deleted.
                 if path in self._paths:
                     texts[path] = None
+                continue
+            text = (texts[path] or b"").decode("utf-8-sig", "replace")
+            files += [path.parent / name for name, _, _ in imports_of(text)]
         return texts
 
 

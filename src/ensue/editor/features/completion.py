@@ -41,10 +41,20 @@ _QUOTED = re.compile(
 # BETWEEN and the like are written as operators, though they are computed as functions.
 _OPERATORS = frozenset({"BETWEEN", "IS_NULL", "MATCHES"})
 # A name in these stands for an attribute of the port itself; elsewhere it begins with a port.
+_WITH_CONSTANTS = frozenset({"where", "holds", "having", "value"})
 _OF_ONE_EVENT = frozenset({"where", "holds", "derived"})
 
 ItemKind = Literal[
-    "keyword", "type", "rule", "port", "attribute", "label", "function", "unit", "value"
+    "keyword",
+    "type",
+    "rule",
+    "parameter",
+    "port",
+    "attribute",
+    "label",
+    "function",
+    "unit",
+    "value",
 ]
 
 
@@ -77,13 +87,18 @@ def complete(project: Project, path: Path, offset: int) -> list[Item]:
     items = list(_keywords(accepted))
     if "DURATION" in accepted:
         items += [Item(each, "value", "a duration", rank=1) for each in ("10 s", "5 min", "1 h")]
-    if "NAME" in accepted:
-        reader.put("NAME", _HERE)
+    named = [each for each in ("NAME", "LENGTH_NAME") if each in accepted]
+    if named:
+        reader.put(named[0], _HERE)
         found = _find_here(list(outlines(reader.finish(), "")))
         if found is not None:
             items += _names(found[0], found[1], project.types(path))
             if found[0].role == "rule" and not found[0].defines:
-                items += _sources(found[1], project.rules(path))
+                if found[0].inside == "from":
+                    items.append(Item(OUTSIDE, "keyword", OUTSIDE_TEXT, rank=1))
+                items += _others(found[1], project.rules(path), "rule")
+            elif found[0].role == "parameter" or found[0].inside in _WITH_CONSTANTS:
+                items += _others(found[1], project.parameters(path), "parameter")
     unique = {(each.label, each.kind): each for each in reversed(items)}
     return sorted(unique.values(), key=lambda each: (each.rank, each.label))
 
@@ -151,12 +166,13 @@ def _names(
             yield from _attributes(mention, outline, types)
 
 
-def _sources(outline: DefinitionOutline, rules: Mapping[str, Path]) -> Iterator[Item]:
-    """What can stand after `from`, besides the text of a source."""
-    yield Item(OUTSIDE, "keyword", OUTSIDE_TEXT, rank=1)
-    for name, path in rules.items():
+def _others(
+    outline: DefinitionOutline, names: Mapping[str, Path], kind: Literal["rule", "parameter"]
+) -> Iterator[Item]:
+    """The rules or parameters that a definition can name."""
+    for name, path in names.items():
         if name not in (outline.name, _HERE):
-            yield Item(name, "rule", f"a rule, in {path.name}", rank=1)
+            yield Item(name, kind, f"a {kind}, in {path.name}", rank=1)
 
 
 def _ports(outline: DefinitionOutline) -> Iterator[Item]:

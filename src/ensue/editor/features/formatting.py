@@ -22,6 +22,8 @@ from ensue.lang.source import Source
 from ensue.lang.syntax import Definition
 
 _INDENT = "    "
+_LINES = frozenset({"_EVENTTYPE", "_IMPORT", "_PARAMETER", "_USE"})
+"""The first words of definitions that stand line by line, without blank lines between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,11 @@ def _items(document: Document) -> Iterator[_Item]:
         first, last = written[0], written[-1]
         yield from (_comment(each) for each in words[:first])
         start, end = words[first].start, words[last].end
-        is_type = words[first].type == "_EVENTTYPE"
+        begun = [each.type for each in words[first : first + 2]]
+        is_line = not _LINES.isdisjoint(begun[:1] if begun[0] != "INTERNAL" else begun[1:])
         inside = words[first : last + 1]
         shown = _laid_out(text[start:end], inside, start) if definition.reading.is_whole else None
-        yield _Item(shown or text[start:end], start, end, is_comment=False, is_rule=not is_type)
+        yield _Item(shown or text[start:end], start, end, is_comment=False, is_rule=not is_line)
         yield from (_comment(each) for each in words[last + 1 :])
 
 

@@ -64,7 +64,13 @@ def _of_mention(project: Project, path: Path, found: FoundMention) -> str | None
             return _label_text(_library(project, path), outline, mention.name)
         case "attribute":
             symbols = project.resolve(path, found, types)
-            return _attribute_text(symbols, types) or _context_text(mention.name)
+            return (
+                _attribute_text(symbols, types)
+                or _parameter_text(project, path, mention.name)
+                or _context_text(mention.name)
+            )
+        case "parameter":
+            return _parameter_text(project, path, mention.name)
         case "function":
             text = function_text(mention.name)
             return None if text is None else f"{_code(signature(mention.name))}\n\n{text}"
@@ -104,6 +110,17 @@ def _attribute_text(symbols: list[Referent], types: Mapping[str, TypeEntry]) -> 
 def _declaration(attribute: DeclaredName) -> str:
     value = f" = {attribute.value}" if attribute.value else ""
     return f"attribute {attribute.type} {attribute.name}{value};"
+
+
+def _parameter_text(project: Project, path: Path, name: str) -> str | None:
+    home = project.parameters(path).get(name)
+    document = None if home is None else project.document(home)
+    for definition in document.definitions if document is not None else ():
+        for outline in definition.outlines:
+            if outline.kind == "parameter" and outline.name == name and document is not None:
+                line = document.line_text(document.line_of(definition.start + outline.start))
+                return f"{_code(line.strip())}\n\nDeclared in `{home.name if home else ''}`."
+    return None
 
 
 def _context_text(name: str) -> str | None:

@@ -15,7 +15,7 @@ from ensue.editor.mentions import DeclaredName, DefinitionOutline
 from ensue.editor.reading import COMMENT, UNKNOWN
 from ensue.editor.vocabulary import words_of
 
-EntryKind = Literal["type", "rule", "attribute", "port", "label"]
+EntryKind = Literal["type", "rule", "parameter", "attribute", "port", "label"]
 
 COLOURS = (
     *("class", "function", "variable", "enumMember", "property", "keyword", "number", "string"),
@@ -31,6 +31,7 @@ _ROLES = {
     "label": "enumMember",
     "attribute": "property",
     "function": "function",
+    "parameter": "variable",
 }
 _NUMBERS = frozenset({"INTEGER", "REAL", "DURATION", "TIMESTAMP"})
 _OPERATORS = frozenset({"COMPARE", "ADDITIVE", "MULTIPLICATIVE", "_MINUS", "PLUS", "VBAR"})
@@ -68,7 +69,7 @@ def entries(document: Document) -> Iterator[StructureEntry]:
     """The definitions of a file with their attributes, ports and labels."""
     for definition in document.definitions:
         for outline in definition.outlines:
-            if outline.name:
+            if outline.name and outline.kind != "import":
                 yield _entry(definition, outline)
 
 
@@ -78,12 +79,15 @@ def _entry(definition: Definition, outline: DefinitionOutline) -> StructureEntry
     start = written[0].start if len(definition.outlines) == 1 else outline.start
     end = written[-1].end if len(definition.outlines) == 1 else outline.end
     is_type = outline.kind == "eventtype"
+    kind: EntryKind = "type" if is_type else "rule"
+    if outline.kind == "parameter":
+        kind = "parameter"
     above = f": {outline.above}" if outline.above and is_type else outline.above or ""
     parts = [_part(each, "attribute" if is_type else "port", at) for each in outline.members]
     parts += [_part(each, "label", at) for each in outline.labels]
     return StructureEntry(
         outline.name,
-        "type" if is_type else "rule",
+        kind,
         above if is_type else f"{outline.kind} of {above}",
         at + min(start, outline.start),
         at + max(end, outline.end),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ GATEWAY_KEYS = (
     *("patience", "memory", "beat", "settling", "require"),
 )
 SITE_KEYS = ("name", "library", "sites", "from", "lateness", "beat", "clock")
-TABLES = ("gateway", "service", "subscribe", "map", "site")
+TABLES = ("gateway", "service", "subscribe", "map", "site", "parameters")
 DURATIONS = ("patience", "memory", "beat", "settling")
 _SHORTEST_BEAT = 0.01
 
@@ -59,6 +60,13 @@ def read_settings(tables: Mapping[str, Any], where: str = "") -> GatewaySettings
     if "site" in tables:
         names = [each.name for each in services]
         site = _read_site(tables["site"], gateway.get("name", ""), names, folder, findings)
+    values = tables.get("parameters", {})
+    if not isinstance(values, Mapping):
+        findings.add("[parameters]", "a table is needed, as `limit = 10`")
+    elif values and "site" not in tables:
+        findings.add("[parameters]", "there is no `[site]` whose library could have parameters")
+    elif site is not None:
+        site = replace(site, parameters=values)
     findings.done()
     return GatewaySettings(
         site=site,

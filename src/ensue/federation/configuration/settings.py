@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ensue.federation.adapters.base import ANYTHING, Service
 from ensue.federation.mapping.rules import MappingRule
@@ -40,6 +41,8 @@ class SiteSettings:
     lateness: int = 1_000_000
     beat: float = 0.5
     clock: Literal["wall", "events"] = "wall"
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Values of parameters of the library: the table `[parameters]`."""
 
 
 @dataclass(frozen=True)

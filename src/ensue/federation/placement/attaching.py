@@ -68,7 +68,7 @@ class AttachedSite:
     """
 
     def __init__(self, settings: SiteSettings, gateway: str, files: Path | None = None) -> None:
-        library = load(*settings.libraries).checked
+        library = load(*settings.libraries, parameters=settings.parameters).checked
         sites = Sites.read(settings.sites, library)
         sites.require(settings.name)
         self._placement = place(library, sites)

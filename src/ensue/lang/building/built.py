@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from ensue.errors import UsageError
 from ensue.lang.durations import LONGEST_DURATION, parse_duration
 from ensue.lang.limits import DEFAULT_LIMITS
-from ensue.lang.syntax import Duration
+from ensue.lang.syntax import Duration, Parameter
 
 Node = TypeVar("Node", covariant=True)
 
@@ -28,6 +28,8 @@ RESERVED_AS_OUTPUT = frozenset({"eventtype"})
 RESERVED_AS_PORT_TYPE = frozenset({"every", "deadline"})
 # After the sources of a port, `B where` is one more source and a condition.
 RESERVED_AS_EVENT_PORT = frozenset({"where"})
+# A word that begins a clause is no name of a duration.
+RESERVED_AS_LENGTH = frozenset({"within", "by", "bind", "keep", "unless", "having"})
 RESERVED_IN_CASE = frozenset({"true"})
 RESERVED_AFTER_PUSH = frozenset({"new"})
 RESERVED_AFTER_LONG = frozenset({"long"})
@@ -93,8 +95,22 @@ def plain_text(text: object, what: str) -> str:
     return text
 
 
-def duration(length: str | timedelta) -> Duration:
-    """A duration from text such as `10 s`, or from a `timedelta`."""
+Length = str | timedelta | Built[Parameter]
+"""A duration as text such as `10 s`, as Python has it, or of a parameter."""
+
+
+def named_parameter(given: object) -> str | None:
+    """The name of a parameter that stands for its value."""
+    if isinstance(given, Built) and isinstance(given.node, Parameter):
+        return given.node.name
+    return None
+
+
+def duration(length: Length) -> Duration:
+    """A duration from text such as `10 s`, from a `timedelta`, or of a parameter."""
+    name = named_parameter(length)
+    if name is not None:
+        return Duration(1_000_000, identifier(name, "a duration", RESERVED_AS_LENGTH))
     if isinstance(length, timedelta):
         found = Duration(length // timedelta(microseconds=1))
     elif isinstance(length, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, get_args
 
 from ensue.errors import UsageError
@@ -14,6 +14,7 @@ from ensue.lang.building.built import (
     RESERVED_AFTER_LONG,
     RESERVED_AS_OUTPUT,
     Built,
+    Length,
     dotted,
     duration,
     identifier,
@@ -21,10 +22,19 @@ from ensue.lang.building.built import (
     refuse_depth,
 )
 from ensue.lang.building.ecl import Part, as_ecl
-from ensue.lang.building.filters import Filter, Port, TypeName, as_filter, type_name
+from ensue.lang.building.filters import (
+    Filter,
+    Port,
+    Source,
+    TypeName,
+    as_filter,
+    source_nodes,
+    type_name,
+)
 from ensue.lang.building.transformers import Case, Statement, statement_nodes
 from ensue.lang.building.values import Value, predicate
 from ensue.lang.expressions import Expression, Name
+from ensue.lang.expressions import Literal as LiteralExpression
 from ensue.lang.limits import DEFAULT_LIMITS
 from ensue.lang.printer import print_definition, print_key, print_library
 
@@ -47,6 +57,34 @@ class Correlation(Built[syntax.Correlation]):
         return self.node.name
 
 
+class Import(Built[syntax.Import]):
+    def _text(self) -> str:
+        return print_definition(self.node)
+
+
+class Parameter(Built[syntax.Parameter]):
+    """A parameter. Its name stands for it where a constant, a duration or a count may stand."""
+
+    def _text(self) -> str:
+        return print_definition(self.node)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+class Use(Built[syntax.Use]):
+    def _text(self) -> str:
+        return print_definition(self.node)
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+
+AnyDefinition = EventType | Correlation | Import | Parameter | Use
+
+
 class Key(Built[syntax.Key]):
     def _text(self) -> str:
         return print_key(self.node)
@@ -66,6 +104,7 @@ class Library(Built[syntax.LibraryTree]):
         return f"<Library of {len(self.node.definitions)} definitions>"
 
 
+Constant = bool | int | float | str | datetime
 Keys = str | Key | Sequence[str | Key]
 
 
@@ -146,7 +185,7 @@ def correlation(
     when: Filter | Port | Sequence[Filter | Port],
     cases: Sequence[Case] = (),
     initially: Sequence[Statement] = (),
-    within: str | timedelta | None = None,
+    within: Length | None = None,
     by: Keys = (),
     bind: Literal["first", "last", "latest"] | None = None,
     keep: Literal["none", "last", "all"] | None = None,
@@ -184,7 +223,7 @@ def ecl(
     *,
     ports: Sequence[Port],
     body: Part,
-    within: str | timedelta | None = None,
+    within: Length | None = None,
     by: Keys = (),
     bind: Literal["first", "last"] | None = None,
     role: syntax.Role | None = None,
@@ -202,10 +241,75 @@ def ecl(
     )
 
 
-def library(*definitions: EventType | Correlation) -> Library:
+def import_(path: str) -> Import:
+    """`import "path";`"""
+    return Import(syntax.Import(plain_text(path, "the path of an import")))
+
+
+def parameter(
+    name: str,
+    value: Constant | timedelta,
+    type: ValueType | None = None,  # noqa: A002
+) -> Parameter:
+    """`parameter type name = value;`. Without a type it is a duration."""
+    if not (type is None or isinstance(type, ValueType)):
+        raise UsageError(f"`{type!r}` is no type of a parameter; `b.long` would be one")
+    declared = syntax.Parameter(
+        type, identifier(name, "a parameter"), syntax.Duration(1), syntax.NOWHERE
+    )
+    return Parameter(replace(declared, value=_constant(value, is_duration=type is None)))
+
+
+def use(
+    rule: str | Correlation,
+    name: str,
+    *,
+    sources: Mapping[str, Source | Sequence[Source]] | None = None,
+    values: Mapping[str, Constant | timedelta] | None = None,
+    role: Literal["internal"] | None = None,
+) -> Use:
+    """`use rule as name (port from source, ...) with { parameter = value, ... };`.
+
+    A value is a duration if it is a `timedelta`; a text is a constant.
+    """
+    if role not in {None, "internal"}:
+        raise UsageError(f"the role of a use is `internal`, and not `{role}`")
+    return Use(
+        syntax.Use(
+            rule.name if isinstance(rule, Correlation) else identifier(rule, "a rule"),
+            identifier(name, "a use"),
+            tuple(
+                syntax.PortWiring(identifier(port, "a port"), source_nodes(given))
+                for port, given in (sources or {}).items()
+            ),
+            tuple(
+                syntax.ParameterSetting(
+                    identifier(each, "a parameter"),
+                    _constant(value, is_duration=isinstance(value, timedelta)),
+                )
+                for each, value in (values or {}).items()
+            ),
+            role,
+        )
+    )
+
+
+def _constant(value: object, *, is_duration: bool) -> syntax.ParameterValue:
+    if is_duration:
+        if not isinstance(value, str | timedelta):
+            raise UsageError(f"`{value!r}` is no duration: write `10 s`, or give a timedelta")
+        return duration(value)
+    if not isinstance(value, bool | int | float | str | datetime):
+        raise UsageError(f"`{value!r}` is no constant")
+    if isinstance(value, str):
+        plain_text(value, "the value of a parameter")
+    return LiteralExpression(value)
+
+
+def library(*definitions: AnyDefinition) -> Library:
     for each in definitions:
-        if not isinstance(each, EventType | Correlation):
-            raise UsageError(f"`{each!r}` is neither an event type nor a correlation")
+        if not isinstance(each, AnyDefinition):
+            raise UsageError(f"`{each!r}` is no definition of a library")
     return Library(syntax.LibraryTree(tuple(each.node for each in definitions)))
 
 
@@ -252,7 +356,7 @@ def _relating(
 
 
 def _clauses(
-    within: str | timedelta | None, by: Keys, bind: Literal["first", "last", "latest"] | None
+    within: Length | None, by: Keys, bind: Literal["first", "last", "latest"] | None
 ) -> syntax.Clauses:
     if bind not in {None, "first", "last", "latest"}:
         raise UsageError(f"`bind` is `first`, `last` or `latest`, and not `{bind}`")

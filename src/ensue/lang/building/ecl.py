@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Literal
 
 from ensue.errors import UsageError
 from ensue.lang import syntax
-from ensue.lang.building.built import RESERVED_IN_ECL, Built, count, duration, identifier
+from ensue.lang.building.built import (
+    RESERVED_IN_ECL,
+    Built,
+    Length,
+    count,
+    duration,
+    identifier,
+    named_parameter,
+)
 from ensue.lang.building.filters import Port, TypeName, type_name
 from ensue.lang.building.values import Value, predicate
 from ensue.lang.limits import DEFAULT_LIMITS
@@ -22,6 +29,7 @@ class Ecl(Built[syntax.Ecl]):
 
 
 Part = Ecl | Port | Value | bool
+Rounds = int | Built[syntax.Parameter] | None
 
 
 def as_ecl(given: object) -> Ecl:
@@ -44,7 +52,7 @@ def holds(condition: str | Value) -> Ecl:
     return Ecl(syntax.Holds(predicate(condition).node))
 
 
-def timeout(after: str | timedelta) -> Ecl:
+def timeout(after: Length) -> Ecl:
     return Ecl(syntax.Timeout(duration(after)))
 
 
@@ -78,15 +86,15 @@ def fail(body: Part) -> Ecl:
     return Ecl(syntax.Fail(as_ecl(body).node))
 
 
-def repeat(body: Part, rounds: int | None = None) -> Ecl:
+def repeat(body: Part, rounds: Rounds = None) -> Ecl:
     return _round("repeat", body, rounds)
 
 
-def persist(body: Part, rounds: int | None = None) -> Ecl:
+def persist(body: Part, rounds: Rounds = None) -> Ecl:
     return _round("persist", body, rounds)
 
 
-def loop(body: Part, rounds: int | None = None) -> Ecl:
+def loop(body: Part, rounds: Rounds = None) -> Ecl:
     return _round("loop", body, rounds)
 
 
@@ -116,7 +124,11 @@ def _group(
     return Ecl(syntax.Group(kind, tuple(as_ecl(each).node for each in parts)))
 
 
-def _round(kind: Literal["repeat", "persist", "loop"], body: Part, rounds: int | None) -> Ecl:
+def _round(kind: Literal["repeat", "persist", "loop"], body: Part, rounds: Rounds) -> Ecl:
+    name = named_parameter(rounds)
+    if name is not None:
+        return Ecl(syntax.Round(kind, as_ecl(body).node, 1, syntax.NOWHERE, name))
+    bound = None
     if rounds is not None:
-        count(rounds, "the number of rounds", DEFAULT_LIMITS.rounds)
-    return Ecl(syntax.Round(kind, as_ecl(body).node, rounds))
+        bound = count(rounds, "the number of rounds", DEFAULT_LIMITS.rounds)
+    return Ecl(syntax.Round(kind, as_ecl(body).node, bound))

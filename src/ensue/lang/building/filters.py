@@ -8,7 +8,6 @@ Their precedence in Python is that of the language. A chain of one operator is f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Final
 
 from ensue.errors import UsageError
@@ -17,9 +16,11 @@ from ensue.lang.building.built import (
     RESERVED_AS_EVENT_PORT,
     RESERVED_AS_PORT_TYPE,
     Built,
+    Length,
     count,
     duration,
     identifier,
+    named_parameter,
     plain_text,
 )
 from ensue.lang.building.values import Value, attr, predicate
@@ -40,7 +41,7 @@ class SourceName(Built[syntax.PortSource]):
         return print_source(self.node)
 
 
-Source = str | SourceName | Built[syntax.Correlation]
+Source = str | SourceName | Built[syntax.Correlation] | Built[syntax.Use]
 
 
 class Filter(Built[syntax.Filter]):
@@ -62,7 +63,10 @@ class Filter(Built[syntax.Filter]):
     def __rshift__(self, other: Filter | Port | Clock) -> Filter:
         return _chain(syntax.Then, self, other)
 
-    def __mul__(self, times: int) -> Filter:
+    def __mul__(self, times: int | Built[syntax.Parameter]) -> Filter:
+        name = named_parameter(times)
+        if name is not None:
+            return Filter(syntax.Times(self.node, 1, syntax.NOWHERE, name))
         most = DEFAULT_LIMITS.repetition
         return Filter(syntax.Times(self.node, count(times, "the number of repetitions", most)))
 
@@ -92,7 +96,7 @@ class Port(Built[syntax.Port]):
     def __rshift__(self, other: Filter | Port | Clock) -> Filter:
         return as_filter(self) >> other
 
-    def __mul__(self, times: int) -> Filter:
+    def __mul__(self, times: int | Built[syntax.Parameter]) -> Filter:
         return as_filter(self) * times
 
     def label(self, name: str) -> Filter:
@@ -110,12 +114,11 @@ def port(
 
     A source is a text, a correlation (or its name, as `rule("Three")`), or `outside`.
     """
-    given = () if source is None else (source,) if isinstance(source, str | Built) else source
     return Port(
         syntax.EventPort(
             type_name(type, "the event type of a port", RESERVED_AS_PORT_TYPE),
             identifier(name, "a port", RESERVED_AS_EVENT_PORT),
-            tuple(map(_source, given)),
+            () if source is None else source_nodes(source),
             None if where is None else predicate(where).node,
         )
     )
@@ -130,22 +133,27 @@ outside: Final = SourceName(syntax.OutsideSource())
 """`from outside`: all events from outside."""
 
 
+def source_nodes(given: Source | Sequence[Source]) -> tuple[syntax.PortSource, ...]:
+    """One source or several."""
+    return tuple(map(_source, (given,) if isinstance(given, str | Built) else given))
+
+
 def _source(given: object) -> syntax.PortSource:
     if isinstance(given, SourceName):
         return given.node
     if isinstance(given, Built) and isinstance(
-        given.node, syntax.FilterCorrelation | syntax.EclCorrelation
+        given.node, syntax.FilterCorrelation | syntax.EclCorrelation | syntax.Use
     ):
         return syntax.RuleSource(given.node.name)
     return syntax.TextSource(plain_text(given, "the source of a port"))
 
 
-def every(period: str | timedelta, name: str) -> Port:
+def every(period: Length, name: str) -> Port:
     """An interval timer."""
     return Port(syntax.TimerPort("every", duration(period), identifier(name, "a port")))
 
 
-def deadline(period: str | timedelta, name: str) -> Port:
+def deadline(period: Length, name: str) -> Port:
     """A watchdog timer."""
     return Port(syntax.TimerPort("deadline", duration(period), identifier(name, "a port")))
 

@@ -8,7 +8,7 @@ port, a warning shows the line that would read it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from ensue.lang.checking.circles import circles
@@ -35,18 +35,28 @@ RULES_SHOWN = 3
 
 
 def check_wiring(
-    correlations: Sequence[Correlation], scope: LibraryScope
+    correlations: Sequence[Correlation],
+    templates: Sequence[Correlation],
+    uses: Collection[str],
+    scope: LibraryScope,
 ) -> Mapping[str, tuple[str, ...]]:
-    """Report mistakes of wiring; the readers of each correlation are returned."""
+    """Report mistakes of wiring; the readers of each correlation are returned.
+
+    `uses` has the names of the correlations that are uses of others.
+    """
     known = {each.name: each for each in correlations}
+    unused = {each.name for each in templates}
+    for template in templates:
+        for port in event_ports(template):
+            _check_sources(port, known, unused, scope)
     makers = _Makers(correlations, scope.types)
     read: set[str] = set()
     for correlation in correlations:
         for port in event_ports(correlation):
-            _check_sources(port, known, scope)
+            _check_sources(port, known, unused, scope)
             read.update(rules_named(port))
             if port.type in scope.types:
-                _warn_not_wired(correlation, port, makers, scope)
+                _warn_not_wired(correlation, port, makers, correlation.name in uses, scope)
                 _warn_never_fed(port, known, makers, scope)
     for each in correlations:
         if each.role == "internal" and each.name not in read:
@@ -61,11 +71,23 @@ def check_wiring(
     return readers
 
 
-def _check_sources(port: EventPort, known: Mapping[str, Correlation], scope: LibraryScope) -> None:
+def _check_sources(
+    port: EventPort,
+    known: Mapping[str, Correlation],
+    templates: Collection[str],
+    scope: LibraryScope,
+) -> None:
     seen: set[PortSource] = set()
     everything = any(isinstance(each, OutsideSource) for each in port.sources)
     for source in port.sources:
-        if isinstance(source, RuleSource) and source.name not in known:
+        if isinstance(source, RuleSource) and source.name in templates:
+            scope.error(
+                "template-source",
+                f"`{source.name}` is a template, which does not run and puts nothing out",
+                source.span,
+                f"name a use of it, such as `use {source.name} as Other;`",
+            )
+        elif isinstance(source, RuleSource) and source.name not in known:
             scope.error(
                 "unknown-source",
                 f"there is no correlation `{source.name}` that port `{port.name}` could read",
@@ -171,7 +193,11 @@ class _Makers:
 
 
 def _warn_not_wired(
-    correlation: Correlation, port: EventPort, makers: _Makers, scope: LibraryScope
+    correlation: Correlation,
+    port: EventPort,
+    makers: _Makers,
+    is_use: bool,
+    scope: LibraryScope,
 ) -> None:
     """Warn of a port that reads from outside only because nothing else is said."""
     if port.sources:
@@ -184,13 +210,16 @@ def _warn_not_wired(
     verb = "put" if count > 1 else "puts"
     # A long list is no line that anyone writes.
     listed = ", ".join(names) if count == len(names) else names[0]
+    # The port of a use is wired where it is used.
+    line = f"({port.name} from " if is_use else f"{port.type} {port.name} from "
+    end = ")" if is_use else ""
+    of_use = f" of `{correlation.name}`" if is_use else ""
     scope.warning(
         "not-wired",
-        f"port `{port.name}` reads events from outside only, and {shown}{more} {verb} out"
+        f"port `{port.name}`{of_use} reads events from outside only, and {shown}{more} {verb} out"
         f" `{port.type}` too",
-        port.name_span,
-        f"to read that write `{port.type} {port.name} from {listed}`,"
-        f" else `{port.type} {port.name} from {OUTSIDE}`",
+        correlation.span if is_use else port.name_span,
+        f"to read that write `{line}{listed}{end}`, else `{line}{OUTSIDE}{end}`",
     )
 
 

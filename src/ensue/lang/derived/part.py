@@ -25,5 +25,9 @@ def part_of(library: CheckedLibrary, names: Collection[str]) -> CheckedLibrary:
         if each.name in needed
     )
     return replace(
-        library, tree=LibraryTree((*tree.types, *kept)), feeds=readers_of(kept), warnings=()
+        library,
+        tree=LibraryTree((*tree.types, *kept)),
+        written=None,
+        feeds=readers_of(kept),
+        warnings=(),
     )

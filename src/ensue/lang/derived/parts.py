@@ -50,6 +50,19 @@ def ports_in(filters: Iterable[Filter]) -> Iterator[str]:
     return (part.name for part in parts_of(filters) if isinstance(part, PortRef))
 
 
+def count_places(node: Filter) -> int:
+    """The number of ports in a filter in which every `x{n}` is written out."""
+    match node:
+        case PortRef() | Timeout():
+            return 1
+        case Labelled(body=body):
+            return count_places(body)
+        case Times(body=body, count=count):
+            return count * count_places(body)
+        case Both(parts=parts) | Either(parts=parts) | Then(parts=parts):
+            return sum(map(count_places, parts))
+
+
 def labels_in(filters: Iterable[Filter]) -> Iterator[Labelled]:
     """The labelled parts of filters."""
     return (part for part in parts_of(filters) if isinstance(part, Labelled))

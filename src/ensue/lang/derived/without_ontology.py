@@ -15,7 +15,13 @@ from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.names import CONTEXT_ATTRIBUTES
 from ensue.lang.expressions.binding import plain
 from ensue.lang.expressions.tree import Name
-from ensue.lang.syntax import EventPort, EventTypeDeclaration, LibraryTree
+from ensue.lang.syntax import (
+    EclCorrelation,
+    EventPort,
+    EventTypeDeclaration,
+    FilterCorrelation,
+    LibraryTree,
+)
 
 
 def plain_library(library: CheckedLibrary) -> CheckedLibrary:
@@ -26,7 +32,7 @@ def plain_library(library: CheckedLibrary) -> CheckedLibrary:
     for each in library.tree.definitions:
         if isinstance(each, EventTypeDeclaration):
             each = plain(each, _is_text(library.types, [each.wire_name]))
-        else:
+        elif isinstance(each, FilterCorrelation | EclCorrelation):
             ports = tuple(
                 plain(port, _is_text(library.types, [port.type]))
                 if isinstance(port, EventPort)
@@ -36,7 +42,7 @@ def plain_library(library: CheckedLibrary) -> CheckedLibrary:
             types = [port.type for port in each.ports if isinstance(port, EventPort)]
             each = plain(replace(each, ports=ports), _is_text(library.types, types))
         definitions.append(each)
-    return replace(library, tree=LibraryTree(tuple(definitions)), ontology=None)
+    return replace(library, tree=LibraryTree(tuple(definitions)), written=None, ontology=None)
 
 
 def _is_text(types: TypeSystem, read: Sequence[str]) -> Callable[[Name], bool]:

@@ -58,8 +58,11 @@ def _scanner(nesting: int) -> re.Pattern[str]:
         | (?P<run>!(?:\s*!){more} | -(?:\s*-){more} | (?i:not)(?:\s+(?i:not)\b){more}
                 | {_NAME}\s*:(?:\s*{_NAME}\s*:){more})
         | (?P<definition>eventtype\b(?={_GAP}+{_NAME}{_GAP}*[=:{{])
-                | (?:internal\b{_GAP}+)?{_NAME}
-                  (?={_GAP}+(?:correlation|ecl)\b{_GAP}+{_NAME}{_GAP}*\())
+                | (?:(?:internal|template)\b{_GAP}+)?{_NAME}
+                  (?={_GAP}+(?:correlation|ecl)\b{_GAP}+{_NAME}{_GAP}*\()
+                | (?:internal\b{_GAP}+)?use\b(?={_GAP}+{_NAME}{_GAP}+as\b)
+                | import\b(?={_GAP}*["'])
+                | parameter\b(?={_GAP}+(?!correlation\b|ecl\b){_NAME}))
         | (?P<eventtype>eventtype\b)
         | (?P<word>[A-Za-z0-9_]+)
         """,

@@ -1,51 +1,110 @@
 """Reads the files of a library.
 
-In come paths of files, or of folders with `*.cor` files; out come a `Source` and problems of the
-files themselves: bytes that are no UTF-8, a NUL, too many bytes. A file that cannot be opened is a
+In come paths of files, or of folders with `*.cor` files; out come a `Source` of these files and of
+what they import, and problems of the files themselves: imports that are not there, bytes that are
+no UTF-8, a NUL, too many bytes. A file that cannot be opened is a
 `UsageError`. A byte order mark is dropped; line ends may be of either kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 
 from ensue.errors import UsageError
-from ensue.lang.diagnostics import Diagnostic, Diagnostics
+from ensue.lang.diagnostics import Diagnostic, Diagnostics, did_you_mean
 from ensue.lang.limits import DEFAULT_LIMITS, Limits, report_limit
+from ensue.lang.parsing.importing import Gathering, NotImportedError, SourceFile
 from ensue.lang.source import Source, Span
 
 
 def read_source(
-    paths: Sequence[str | PathLike[str]], limits: Limits = DEFAULT_LIMITS
+    paths: Sequence[str | PathLike[str]],
+    limits: Limits = DEFAULT_LIMITS,
+    inside: str | PathLike[str] | None = None,
 ) -> tuple[Source, tuple[Diagnostic, ...]]:
-    """The texts of the files, and the problems because of which they cannot be parsed."""
+    """The texts of the files and of all that they import, and why they cannot be parsed.
+
+    Imports from outside of the folder `inside` are refused, if it is given.
+    """
     if not paths:
         raise UsageError("no file was given, and a library is read from at least one")
-    left = limits.bytes
-    names: list[str] = []
-    contents: list[bytes] = []
-    for path in (file for given in paths for file in _files(given)):
-        # One byte more than allowed shows that there are too many; the rest is not read.
-        content = _read(path, left + 1)
-        names.append(fspath(path))
-        contents.append(content)
-        left -= len(content)
-        if left < 0:
-            source = Source(((names[-1], ""),))
-            diagnostics = Diagnostics(source)
-            given = f"more than {limits.bytes:,}"
-            report_limit(diagnostics, limits, "bytes", given, Span(0, 1))
-            return source, diagnostics.in_order()
-    texts = [each.decode("utf-8-sig", "replace") for each in contents]
-    source = Source(tuple(zip(names, texts, strict=True)))
+    reader = _Reader(limits.bytes, None if inside is None else os.path.realpath(inside))
+    gathering = Gathering(reader.imported)
+    try:
+        for path in (file for given in paths for file in _files(given)):
+            gathering.add([reader.read(fspath(path))])
+    except _TooLargeError as error:
+        source = Source(((str(error), ""),))
+        diagnostics = Diagnostics(source)
+        report_limit(diagnostics, limits, "bytes", f"more than {limits.bytes:,}", Span(0, 1))
+        return source, diagnostics.in_order()
+    return gathered_source(gathering, reader.contents)
+
+
+def gathered_source(
+    gathering: Gathering, contents: Mapping[str, bytes] | None = None
+) -> tuple[Source, tuple[Diagnostic, ...]]:
+    """The source of gathered files, and the problems of their imports and of their bytes."""
+    files = gathering.files
+    source = Source(tuple((each.name, each.text) for each in files), has_imports=True)
     diagnostics = Diagnostics(source)
+    starts: dict[str, int] = {}
     start = 0
-    for content, text in zip(contents, texts, strict=True):
-        _report_encoding(content, start, diagnostics)
-        start += len(text) + 1
+    for each in files:
+        starts[each.name] = start
+        if contents is not None:
+            _report_encoding(contents[each.identity], start, diagnostics)
+        start += len(each.text) + 1
+    for problem in gathering.problems:
+        at = starts[problem.file]
+        span = Span(at + problem.start, at + problem.end)
+        diagnostics.error("import-not-found", problem.error.message, span, problem.error.hint)
     return source, diagnostics.in_order()
+
+
+class _TooLargeError(Exception):
+    """The files of a library have too many bytes; the text is the file with which they have."""
+
+
+class _Reader:
+    """Reads files, up to so many bytes in all; `contents` has their bytes."""
+
+    def __init__(self, most: int, inside: str | None) -> None:
+        self.contents: dict[str, bytes] = {}
+        self._left = most
+        self._inside = inside
+
+    def read(self, name: str) -> SourceFile:
+        identity = os.path.realpath(name)
+        if identity not in self.contents:
+            # One byte more than allowed shows that there are too many; the rest is not read.
+            content = _read(name, self._left + 1)
+            self._left -= len(content)
+            if self._left < 0:
+                raise _TooLargeError(name)
+            self.contents[identity] = content
+        return SourceFile(name, identity, self.contents[identity].decode("utf-8-sig", "replace"))
+
+    def imported(self, importer: SourceFile, path: str) -> SourceFile:
+        name = os.path.normpath(os.path.join(os.path.dirname(importer.name), path))
+        identity = os.path.realpath(os.path.join(os.path.dirname(importer.identity), path))
+        if self._inside is not None and not Path(identity).is_relative_to(self._inside):
+            raise NotImportedError(
+                f"`{path}` lies outside of the folder of the library, from which alone is imported",
+                "put the file into that folder",
+            )
+        folder = Path(identity).parent
+        if not Path(identity).is_file():
+            beside = [each.name for each in folder.glob("*.cor")] if folder.is_dir() else []
+            known = did_you_mean(Path(path).name, beside) if beside else "there is no library there"
+            raise NotImportedError(f"there is no file `{path}` to import", known)
+        try:
+            return self.read(name if Path(name).exists() else identity)
+        except UsageError as error:
+            raise NotImportedError(str(error)) from None
 
 
 def _files(path: str | PathLike[str]) -> Iterator[str | PathLike[str]]:

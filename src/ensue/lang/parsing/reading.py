@@ -22,7 +22,7 @@ from lark.visitors import Transformer_NonRecursive
 from ensue.events.times import EPOCH
 from ensue.events.types import ValueType
 from ensue.lang import expressions, syntax
-from ensue.lang.derived.parts import ports_in
+from ensue.lang.derived.parts import count_places, ports_in
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.durations import DURATION_RANGE, MICROSECONDS, exact_microseconds
 from ensue.lang.expressions.text.reading import ExpressionReading, UnreadableError
@@ -54,6 +54,44 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
 
     diagnostics: Diagnostics
     limits: Limits
+
+    # --- imports, parameters, uses -----------------------------------------------------------
+
+    def import_(self, _meta: Meta, children: list[Token]) -> syntax.Import:
+        return syntax.Import(self._text(children[0]), _at(children[0]))
+
+    def parameter(self, _meta: Meta, children: list[Any]) -> syntax.Parameter:
+        kind, name, (value, span) = children
+        type_ = None if isinstance(kind, Token) else kind
+        return syntax.Parameter(type_, str(name), value, _at(name), span)
+
+    def parameter_value(
+        self, meta: Meta, children: list[Any]
+    ) -> tuple[syntax.ParameterValue, Span]:
+        (value,) = children
+        if isinstance(value, Token):
+            return self._duration(value), _over(meta)
+        return cast(expressions.Literal, value), _over(meta)
+
+    def use(self, _meta: Meta, children: list[Any]) -> syntax.Use:
+        role, rule, name, *parts = children
+        return syntax.Use(
+            str(rule),
+            str(name),
+            tuple(each for each in parts if isinstance(each, syntax.PortWiring)),
+            tuple(each for each in parts if isinstance(each, syntax.ParameterSetting)),
+            None if role is None else "internal",
+            _at(name),
+            _at(rule),
+        )
+
+    def wiring(self, _meta: Meta, children: list[Any]) -> syntax.PortWiring:
+        port, sources = children
+        return syntax.PortWiring(str(port), sources, _at(port))
+
+    def setting(self, _meta: Meta, children: list[Any]) -> syntax.ParameterSetting:
+        name, (value, span) = children
+        return syntax.ParameterSetting(str(name), value, _at(name), span)
 
     # --- event types -------------------------------------------------------------------------
 
@@ -240,6 +278,8 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
 
     def repeated(self, meta: Meta, children: list[Any]) -> syntax.Times:
         body, count, *_ = children
+        if count.type == "NAME":
+            return syntax.Times(body, 1, _over(meta), str(count))
         return syntax.Times(body, self._count(count, "repetition"), _over(meta))
 
     def repeated_between(self, meta: Meta, children: list[Any]) -> syntax.Times:
@@ -332,6 +372,8 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
 
     def round(self, meta: Meta, children: list[Any]) -> syntax.Round:
         kind, bound, body = children
+        if bound is not None and bound.type == "NAME":
+            return syntax.Round(cast(Any, str(kind)), body, 1, _at(bound), str(bound))
         count = None if bound is None else self._count(bound, "rounds")
         return syntax.Round(cast(Any, str(kind)), body, count, _over(meta))
 
@@ -374,8 +416,10 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
         return int(digits)
 
     def _duration(self, token: Token) -> syntax.Duration:
+        if token.type == "LENGTH_NAME":
+            return syntax.Duration(_SOME_DURATION.microseconds, str(token), _at(token))
         try:
-            return syntax.Duration(exact_microseconds(token))
+            return syntax.Duration(exact_microseconds(token), None, _at(token))
         except ValueError as error:
             self.diagnostics.error("bad-duration", str(error), _at(token), DURATION_RANGE)
             return _SOME_DURATION
@@ -402,19 +446,6 @@ class _Clause:
         self.word = word
         self.value = value
         self.span = span
-
-
-def count_places(node: syntax.Filter) -> int:
-    """The number of ports in a filter in which every `x{n}` is written out."""
-    match node:
-        case syntax.PortRef() | syntax.Timeout():
-            return 1
-        case syntax.Labelled(body=body):
-            return count_places(body)
-        case syntax.Times(body=body, count=count):
-            return count * count_places(body)
-        case syntax.Both(parts=parts) | syntax.Either(parts=parts) | syntax.Then(parts=parts):
-            return sum(map(count_places, parts))
 
 
 class LibraryReading(DefinitionReading, TermReading):

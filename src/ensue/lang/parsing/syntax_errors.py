@@ -78,13 +78,18 @@ _TOGETHER: tuple[tuple[frozenset[str], frozenset[str], str], ...] = (
     (_CLAUSES, _CLAUSES, "a clause such as `within`"),
     (_TYPES, _TYPES, "a type such as `long` or `string`"),
     (
+        frozenset({"DURATION", "LENGTH_NAME"}),
+        frozenset({"DURATION", "LENGTH_NAME"}),
+        "a duration such as `10 s`",
+    ),
+    (
         frozenset({"_PUSH", "ABORT", "REVIVE", "TOGGLE"}),
         frozenset({"_PUSH", "ABORT", "REVIVE", "TOGGLE"}),
         "a statement such as `push`",
     ),
     (
         frozenset({"_EVENTTYPE", "NAME"}),
-        frozenset({"_EVENTTYPE", "NAME", "INTERNAL"}),
+        frozenset(("_EVENTTYPE", "NAME", "INTERNAL", "TEMPLATE", "_IMPORT", "_PARAMETER", "_USE")),
         "a definition such as `eventtype A {}`",
     ),
 )

@@ -6,20 +6,68 @@ tells all mistakes. With an ontology, which takes long to load, texts are checke
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from textwrap import indent
 
 from ensue.configuration.bounded import read_text
+from ensue.engine.changing import checked_source
 from ensue.errors import LibraryError, UsageError
+from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.expanding.parameters import what_there_is
+from ensue.lang.expanding.rewriting import bundled, parameters_in, text_with_values
+from ensue.lang.parsing.files import read_source
+from ensue.lang.syntax import Parameter
 from ensue.library import parse
 from ensue.server.settings.settings import Settings
 from ensue.server.settings.tables import LibraryTable
 
 
 def text_of(settings: Settings, table: LibraryTable) -> str:
-    """The text of a library. Raises `UsageError`."""
+    """The text of a library, with what it imports from its folder in place of the imports.
+
+    Raises `UsageError`, and `LibraryError` for mistakes that have to be told of several files.
+    """
+    file = settings.folder / table.file
     hint = "give the file of a library, or raise limit `library_bytes`"
-    return read_text(settings.folder / table.file, settings.limits.library_bytes, hint)
+    text = read_text(file, settings.limits.library_bytes, hint)
+    source, problems = read_source([file], inside=file.parent)
+    if problems:
+        raise LibraryError(problems)
+    if len(source.files) == 1:
+        return text
+    checked_source(source)
+    return bundled(source.files)
+
+
+def library_texts(settings: Settings) -> Mapping[str, str]:
+    """The text of each library by its name, with the values that `[parameters]` gives.
+
+    A name in that table that none of the libraries declares is a `UsageError`, as is a value that
+    does not fit.
+    """
+    texts: dict[str, str] = {}
+    declared: dict[str, Parameter] = {}
+    for each in settings.libraries:
+        try:
+            texts[each.name] = text_of(settings, each)
+        except LibraryError as error:
+            raise UsageError(words_of(each.name, error)) from None
+        declared |= parameters_in(texts[each.name])
+    given = settings.parameters
+    for name in given:
+        if name not in declared:
+            known = did_you_mean(name, declared) if declared else ""
+            guess = f"; {known}" if known.startswith("did you mean") else ""
+            raise UsageError(
+                f"`[parameters]`: there is no parameter `{name}`{guess}"
+                f" ({what_there_is(declared.values())})"
+            )
+    if not given:
+        return texts
+    return {
+        name: text_with_values(text, {p: given[p] for p in parameters_in(text) if p in given})
+        for name, text in texts.items()
+    }
 
 
 def check_libraries(settings: Settings, on_problem: Callable[[int, str], None]) -> None:

@@ -11,6 +11,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from ensue.server.settings.tables import (
     ARRAYS,
     GATEWAY_TABLES,
     MAIN,
+    PARAMETERS,
     TABLES,
     ServerLinkTable,
     ServerTable,
@@ -54,6 +56,7 @@ def read_settings(path: str | os.PathLike[str] | None) -> Settings:
 def settings_of(tables: Mapping[str, Any], text: str, where: str, folder: Path) -> Settings:
     gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
     if gateway and not tables.keys() & ({*TABLES, *ARRAYS} - {"log"}):
+        gateway |= {PARAMETERS: tables[PARAMETERS]} if PARAMETERS in tables else {}
         # A gateway alone: `ensue.federation` reads the file itself.
         return Settings(gateway=gateway, hosts_api=False, folder=folder, where=where)
     reader = _SettingsReader(places.lines_of(text), where)
@@ -73,7 +76,7 @@ class _SettingsReader:
         self._is_checking = False
 
     def settings(self, tables: Mapping[str, Any], folder: Path) -> Settings:
-        known = [*TABLES, *ARRAYS, *GATEWAY_TABLES]
+        known = [*TABLES, *ARRAYS, *GATEWAY_TABLES, PARAMETERS]
         for name in tables.keys() - set(known):
             self._problem((name,), f"there is no table `{name}`; {did_you_mean(name, known)}")
         read = {name: self._table(tables, name) for name in TABLES}
@@ -85,6 +88,7 @@ class _SettingsReader:
             tokens=arrays["token"],
             channels=arrays["channel"],
             links=arrays["link"],
+            parameters=self._parameters(tables),
             gateway=gateway,
             folder=folder,
             where=self._where,
@@ -96,6 +100,17 @@ class _SettingsReader:
         if lines:
             raise UsageError("\n".join(lines))
         return settings
+
+    def _parameters(self, tables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Values of parameters; whether libraries have them is told where these are read."""
+        given = tables.get(PARAMETERS, {})
+        if not isinstance(given, dict):
+            self._problem((PARAMETERS,), f"`{PARAMETERS}` is a table: write `[{PARAMETERS}]`")
+            return {}
+        for name, value in given.items():
+            if not isinstance(value, bool | int | float | str | datetime):
+                self._problem((PARAMETERS, name), f"`{name}` has one value, and no list or table")
+        return given
 
     def _gateway_problems(self, gateway: Mapping[str, Any]) -> list[str]:
         """What `ensue.federation` finds in its tables."""

@@ -47,6 +47,8 @@ class Settings:
     tokens: Sequence[TokenTable] = ()
     channels: Sequence[ServerChannelTable] = ()
     links: Sequence[ServerLinkTable] = ()
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Values of parameters of the libraries of the file."""
     gateway: Mapping[str, Any] = field(default_factory=dict)
     hosts_api: bool = True
     """False for a file that only has the tables of a gateway."""

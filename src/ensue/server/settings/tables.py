@@ -156,5 +156,7 @@ ARRAYS: dict[str, type[SettingsTable]] = {
     "channel": ServerChannelTable,
     "link": ServerLinkTable,
 }
+PARAMETERS = "parameters"
+"""The table with values of parameters of libraries, whose names are the parameters'."""
 GATEWAY_TABLES = ("gateway", "service", "subscribe", "map", "site")
 """Tables of a gateway, which `ensue.federation` reads itself."""

@@ -11,14 +11,19 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
-from ensue.errors import HistoryError
+from ensue.engine.changing import checked_source
+from ensue.errors import HistoryError, LibraryError
 from ensue.events.event import Event
 from ensue.history import History
+from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.expanding.rewriting import bundled
+from ensue.lang.parsing.files import gathered_source
+from ensue.lang.parsing.importing import Gathering, NotImportedError, SourceFile
 from ensue.library import Library, parse
 from ensue.server.settings import Settings
 from ensue.server.station.entries import EVENT, Live
@@ -274,6 +279,33 @@ class Station:
         self.figures.delivered += count
 
     # --- libraries ------------------------------------------------------------------------------
+
+    def alone(self, text: str, name: str, known: Mapping[str, str]) -> str:
+        """A text with the libraries that it imports by their names in place of the imports.
+
+        `known` has the texts that are in force. Raises `LibraryError` for imports of others, and
+        for mistakes, each with the name of its library.
+        """
+
+        def find(_: SourceFile, path: str) -> SourceFile:
+            found = path.removesuffix(".cor")
+            if found not in known or found == name:
+                names = [each for each in known if each != name]
+                raise NotImportedError(
+                    f"there is no library `{path}` on this server to import",
+                    did_you_mean(found, names) if names else "put it first",
+                )
+            return SourceFile(found, found, known[found])
+
+        gathering = Gathering(find)
+        gathering.add([SourceFile(name, name, text)])
+        source, problems = gathered_source(gathering)
+        if problems:
+            raise LibraryError(problems)
+        if len(source.files) == 1:
+            return text
+        checked_source(source, self.ontology)
+        return bundled(source.files)
 
     def read_library(self, text: str, name: str) -> Library:
         """The library of a text. Raises `LibraryError` with every mistake."""

@@ -27,6 +27,9 @@ The module is long because every setting is declared and checked in one place.
     path = "rules/"
     every = "10 s"              # how often it is looked at
 
+    [parameters]                # values of parameters of the library
+    limit = 10
+
     [sink]
     format = "parquet"
     path = "matches/"
@@ -183,6 +186,7 @@ class PipelineConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rejected: SinkConfig | None = None
     columns: dict[str, str | dict[str, str]] = {}
     rules: RulesConfig | None = None
+    parameters: dict[str, Option] = {}
     spark: dict[str, Option] = {}
 
     @property

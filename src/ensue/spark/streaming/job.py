@@ -273,7 +273,7 @@ class StreamJob:
             except NotInSqlError as reason:
                 python_reasons.append(str(reason))
         task = StreamTask(
-            str(loaded),
+            loaded.running_text,
             plan.selected,
             options.lateness_microseconds,
             options.buckets_for(events),

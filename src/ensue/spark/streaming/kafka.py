@@ -64,7 +64,7 @@ def correlate_kafka(
     plan = plan_of(loaded.checked, correlations)
     options = StreamOptions(lateness, buckets, idle=idle)
     task = StreamTask(
-        str(loaded),
+        loaded.running_text,
         plan.selected,
         options.lateness_microseconds,
         options.buckets_for(records),

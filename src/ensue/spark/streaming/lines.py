@@ -106,7 +106,7 @@ def correlate_lines(
     loaded = as_library(library).plain()
     plan = plan_of(loaded.checked, options.correlations)
     stream = StreamTask(
-        str(loaded),
+        loaded.running_text,
         plan.selected,
         options.lateness_microseconds,
         options.buckets_for(lines),

@@ -27,9 +27,15 @@ NEEDED = ("name", "text")
 class WatchedTable:
     """The rules of a table as of the last look."""
 
-    def __init__(self, spark: SparkSession, rules: RulesConfig) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        rules: RulesConfig,
+        parameters: Mapping[str, object] | None = None,
+    ) -> None:
         self._spark = spark
         self._rules = rules
+        self._parameters = parameters or {}
         self._seconds = duration_microseconds(rules.every) / 1_000_000
         self._texts = read_texts(spark, rules)
         self._told = ""
@@ -62,7 +68,7 @@ class WatchedTable:
     def load(self) -> Library:
         """Raises `LibraryError` with every mistake, by the name of its row."""
         pieces = tuple((f"{name} in {self.shown}", text) for name, text in self._texts.items())
-        return Library(checked_source(Source(pieces)))
+        return Library(checked_source(Source(pieces), None, self._parameters))
 
 
 def read_texts(spark: SparkSession, rules: RulesConfig) -> Mapping[str, str]:

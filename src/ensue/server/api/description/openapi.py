@@ -197,6 +197,25 @@ def paths() -> dict[str, Any]:
                 role="rules",
             ),
         },
+        library + "/parameters": {
+            "get": _operation(
+                "Get the parameters of a library, with their types and values",
+                _given(200, ref("Parameters")),
+                LIBRARY,
+                problems=(404,),
+                role="rules",
+            ),
+            "put": _operation(
+                "Put other values of parameters in force; unchanged rules keep their state",
+                change,
+                LIBRARY,
+                NOTE,
+                IF_MATCH,
+                body=_body(ref("Values")),
+                problems=(404, 412, *unusable),
+                role="rules",
+            ),
+        },
         library + "/versions": {
             "get": _operation(
                 "List the versions of a library, the latest first",

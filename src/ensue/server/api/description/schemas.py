@@ -255,6 +255,11 @@ SCHEMAS: dict[str, Schema] = {
             ),
         },
     ),
+    "Parameters": {
+        "type": "object",
+        "additionalProperties": record(type=TEXT, value=ANYTHING),
+    },
+    "Values": {"type": "object", "additionalProperties": ANYTHING},
     "Ontology": record(
         loaded=YES_NO,
         concepts=NUMBER,

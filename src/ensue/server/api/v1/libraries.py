@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ensue.events.times import format_time, parse_time
+from ensue.lang.expanding.parameters import type_name
 from ensue.lang.source import Source
 from ensue.library import Library
 from ensue.machine.analyses.warnings import analysis_warnings
@@ -34,12 +35,11 @@ from ensue.server.api.v1.versions import author_of, what_changed
 from ensue.server.station.preconditions import ChangedError
 from ensue.server.station.record.registry import InForce, Version
 from ensue.server.station.rules.dry_run import dry_run
-from ensue.server.station.rules.libraries import Edit, LibraryChange, tag_of
+from ensue.server.station.rules.libraries import LONGEST_NOTE, Edit, LibraryChange, tag_of
 from ensue.server.station.station import Station
 
 CHECK_SECONDS: Final = 2.0
 """How long a put looks for warnings that need an analysis."""
-LONGEST_NOTE: Final = 1_000
 
 T = TypeVar("T")
 
@@ -138,6 +138,30 @@ def warnings_of(library: Library, text: str, name: str) -> list[dict[str, Any]]:
     more = analysis_warnings(library.checked, Source.of(text, name), CHECK_SECONDS)
     found = sorted([*library.warnings, *more], key=lambda each: (each.line, each.column))
     return [diagnostic(each) for each in found]
+
+
+async def parameters(request: Request) -> Response:
+    """The parameters that a library declares, with their values."""
+    name = request.path_params["name"]
+    author_of(request, name)
+    Parameters(request, ())
+    library = await in_turn(request, libraries_of(request).library, name)
+    return answered(
+        {
+            each.name: {"type": type_name(each), "value": library.parameters[each.name]}
+            for each in library.checked.parameters
+        }
+    )
+
+
+async def parameters_set(request: Request) -> Response:
+    """Put other values of parameters in force; rules that mean the same keep their state."""
+    given = Parameters(request, ("note",))
+    edit = _edit(request, given.text("note") or "")
+    values = await body_of(request, dict[str, bool | int | float | str])
+    libraries = libraries_of(request)
+    change = await _changed(request, edit, libraries.set_parameters(edit, values))
+    return _answered(request, change)
 
 
 async def deleted(request: Request) -> Response:

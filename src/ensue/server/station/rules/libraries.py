@@ -23,6 +23,8 @@ from ensue.errors import UsageError
 from ensue.events.times import format_time
 from ensue.history.asking.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
+from ensue.lang.expanding.parameters import GivenValues
+from ensue.lang.expanding.rewriting import text_with_values
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
 from ensue.server.station.preconditions import ALWAYS, ChangedError, Precondition, digest
@@ -36,6 +38,7 @@ log = logging.getLogger("ensue.server")
 T = TypeVar("T")
 
 LAST_VERSION: Final = 2**31 - 1
+LONGEST_NOTE: Final = 1_000
 
 
 class UnknownError(UsageError):
@@ -142,8 +145,13 @@ class Libraries:
     async def put(self, edit: Edit, text: str, library: Library | None = None) -> LibraryChange:
         """Run a text under a name from now on, as a new version if it differs.
 
-        `library` is what `read` has made of it, if that was done.
+        What it imports is put in place of the imports. `library` is what `read` has made of the
+        text, if that was done.
         """
+        if library is None:
+            names = [each.name for each in self._registry.in_force()]
+            known = {name: self.version(name).text for name in names}
+            text = await asyncio.to_thread(self._station.alone, text, edit.name, known)
         read = await self.read(edit.name, text) if library is None else library
         return await self._station.call(
             lambda: self._step(lambda: self._put(edit, text, read, "put"))
@@ -164,6 +172,13 @@ class Libraries:
                 " split it",
             )
         return await asyncio.to_thread(self._station.read_library, text, file or name)
+
+    async def set_parameters(self, edit: Edit, values: GivenValues) -> LibraryChange:
+        """Put the text in force with other values of its parameters, as a new version."""
+        text = text_with_values(self.version(edit.name).text, values)
+        said = ", ".join(f"{name} = {value}" for name, value in values.items())
+        noted = edit if edit.note else edit._replace(note=f"parameters: {said}"[:LONGEST_NOTE])
+        return await self.put(noted, text)
 
     async def roll_back(self, edit: Edit, version: int) -> LibraryChange:
         """Put the text of an earlier version in force again, as a new version."""

@@ -35,7 +35,7 @@ def rules_of_planned_batch(
         recorded = unsigned_text(_recorded(spark, checkpoint), key, RULES_FILE)
         if (
             recorded is None
-            or recorded == str(library)
+            or recorded == library.running_text
             or not _has_uncommitted_batch(spark, checkpoint)
         ):
             return None
@@ -52,7 +52,7 @@ def record_rules(
     spark: SparkSession, checkpoint: str, library: Library, key: bytes | None = None
 ) -> None:
     """Stores the rules with which micro-batches are planned from now on."""
-    text = signed_text(str(library), key, RULES_FILE)
+    text = signed_text(library.running_text, key, RULES_FILE)
     folder = local_folder(checkpoint)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

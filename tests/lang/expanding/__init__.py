@@ -1,0 +1,1 @@
+"""Parameters, uses and imports."""
