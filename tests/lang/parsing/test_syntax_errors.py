@@ -118,7 +118,7 @@ def test_every_mistake_in_the_cases_of_a_rule_is_reported() -> None:
 def test_every_mistake_in_the_operands_of_an_expression_is_reported() -> None:
     _, found = findings(
         "A ecl X (A a)\n{\n    sequential {\n        accumulate { a a },\n        timeout(5m),\n"
-        "        do { <x == 3> } unless { a b },\n        repeat(x) { a }\n    }\n}\n"
+        "        do { <x == 3> } unless { a b },\n        repeat(x y) { a }\n    }\n}\n"
     )
 
     assert [each.line for each in found] == [4, 5, 6, 6, 7]
@@ -145,7 +145,7 @@ def test_a_file_that_is_no_library_gives_a_bounded_number_of_messages() -> None:
 
 
 def test_what_is_left_of_a_broken_definition_is_not_reported_again() -> None:
-    _, found = findings("A correlation X (A a) a{n} {}\n")
+    _, found = findings("A correlation X (A a) a{n m} {}\n")
 
     assert len(found) == 1
 

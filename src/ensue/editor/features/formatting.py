@@ -57,7 +57,9 @@ def format_text(text: str) -> str:
 def _between(gap: str, before: _Item, after: _Item) -> str:
     """What stands between two items: nothing but line ends, or two spaces before a comment."""
     if after.is_comment and "\n" not in gap:
-        return "  "
+        last = read(before.text).words[-1]
+        # A comment that ends with its line may have come to stand at the end of the definition.
+        return "\n" if last.type == COMMENT and last.text.startswith("//") else "  "
     if before.is_comment and before.text.startswith("/*") and "\n" not in gap:
         return " "
     apart = before.is_rule or (after.is_rule and not before.is_comment)

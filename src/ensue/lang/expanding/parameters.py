@@ -310,13 +310,13 @@ class Filling:
         return _literal(value.value, span)
 
     def _length(self, name: str, span: Span, values: Values) -> Duration:
-        value = self._known(name, span, values)
+        value = self._known(name, span, values, f"parameter duration {name} = 10 s;")
         if value is not None and not isinstance(value, Duration):
             self._report_misfit(name, span, "a duration", "parameter duration")
         return value if isinstance(value, Duration) else Duration(1_000_000)
 
     def _count(self, name: str, span: Span, values: Values, limit: str) -> int:
-        value = self._known(name, span, values)
+        value = self._known(name, span, values, f"parameter long {name} = 3;")
         if value is None:
             return 1
         number = None if isinstance(value, Duration) else value.value
@@ -336,7 +336,9 @@ class Filling:
             return 1
         return number
 
-    def _known(self, name: str, span: Span, values: Values) -> ParameterValue | None:
+    def _known(
+        self, name: str, span: Span, values: Values, declaration: str
+    ) -> ParameterValue | None:
         self.used.add(name)
         if name not in values:
             self.scope.error(
@@ -345,7 +347,7 @@ class Filling:
                 span,
                 self.scope.hint(name, self.parameters)
                 if self.parameters
-                else f"declare it: `parameter duration {name} = 10 s;`",
+                else f"declare it: `{declaration}`",
             )
         return values.get(name)
 

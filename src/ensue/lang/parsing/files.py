@@ -65,6 +65,15 @@ def gathered_source(
     return source, diagnostics.in_order()
 
 
+def _identity(name: str) -> str:
+    """What is equal for two names of one file."""
+    try:
+        return os.path.realpath(name)
+    except ValueError:
+        # A name that no file can have; to read it says why.
+        return name
+
+
 class _TooLargeError(Exception):
     """The files of a library have too many bytes; the text is the file with which they have."""
 
@@ -78,7 +87,7 @@ class _Reader:
         self._inside = inside
 
     def read(self, name: str) -> SourceFile:
-        identity = os.path.realpath(name)
+        identity = _identity(name)
         if identity not in self.contents:
             # One byte more than allowed shows that there are too many; the rest is not read.
             content = _read(name, self._left + 1)

@@ -286,7 +286,7 @@ OTHERS = [
     ("eventtype my-type {}", '`eventtype Type = "my-type" {}`'),
     ("# a comment\neventtype X {}", "a comment begins with `//`"),
     ("-- a comment\neventtype X {}", "a comment begins with `//`"),
-    ('import "x.cor";', "several files are read as one library"),
+    ("include x.cor;", "several files are read as one library"),
     (f"{TYPES}rule R (A a) a {{}}", "`Type correlation R (...)`"),
     (f"{TYPES}correlation R (A a) a {{}}", "`Type correlation R (...)`"),
     # definitions
@@ -313,7 +313,6 @@ OTHERS = [
     # filters and clauses
     (rule("a # first", "A a"), "a comment begins with `//`"),
     (rule("a -- first", "A a"), "a comment begins with `//`"),
-    (rule("a{n}", "A a"), "a repetition is a number: `a{3}`"),
     (rule("a[n > 3] ; b"), "`A a where n > 3`"),
     (rule("a where n > 3 ; b"), "`A a where n > 3`"),
     (rule("a(n > 3) ; b"), "`A a where n > 3`"),

@@ -27,8 +27,7 @@ def repetition(mistake: Mistake) -> str | None:
         return f"write `{port[1]}{{3}}`: a number of events, and more match as well"
     found = re.match(r"(?P<most>,\s*)?(?P<count>\d+)\s*\+?\s*\}", mistake.rest)
     if found is None:
-        is_name = mistake.before.endswith("{") and re.match(r"[A-Za-z_]\w*\s*\}", mistake.rest)
-        return f"a repetition is a number: `{port[1]}{{3}}`" if is_name else None
+        return None
     if found["most"]:
         return f"write `{port[1]} having count({port[1]}) <= {found['count']}`"
     return f"write `{port[1]}{{{found['count']}}}`: more events match as well"
