@@ -128,7 +128,7 @@ def test_a_library_that_outgrows_its_limits_while_it_runs_is_refused(
     small = Limits(definitions=4)
     monkeypatch.setattr(changing, "DEFAULT_LIMITS", small)
     monkeypatch.setattr(parser.parse_tree, "__defaults__", (small,))
-    run.add("B correlation S (A a) a { case true: push new B {}; }")
+    run.add("B correlation S (A a from outside, R) a { case true: push new B {}; }")
 
     with pytest.raises(LibraryError, match="definitions"):
         run.add("B correlation T (A a) a { case true: push new B {}; }")
