@@ -182,6 +182,9 @@ class Job:
             if any(rule.name in selected for rule in group.rules)
         ]
         found = [self._run(group, self.task.mode, self.columns.ddl) for group in wanted]
+        if not found:
+            # Every rule is internal: the library keeps all of its outputs to itself.
+            return self.events.sparkSession.createDataFrame([], self.columns.ddl)
         return reduce(DataFrame.unionAll, found)
 
     def rejected(self) -> DataFrame:

@@ -226,8 +226,8 @@ def pack_ticks(
 
 def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
     columns = [
-        pa.array(list(column), field.type)
-        for column, field in zip(zip(*rows, strict=True), CHUNK_SCHEMA, strict=True)
+        pa.array([row[place] for row in rows], field.type)
+        for place, field in enumerate(CHUNK_SCHEMA)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CHUNK_SCHEMA)
 
