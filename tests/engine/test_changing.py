@@ -116,21 +116,14 @@ def test_a_snapshot_after_a_change_is_resumed_with_the_text_that_runs(run: Run) 
     assert names(resumed.push(login("e3", 3, "eve", True))) == ["Break:e2,e3"]
 
 
-def test_a_library_that_outgrows_its_limits_while_it_runs_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from ensue.engine import changing
-    from ensue.lang.limits import Limits
-    from ensue.lang.parsing import parser
-
-    text = "eventtype A {}; eventtype B {}; A correlation R (A a) a { case true: push a; }"
+def test_a_library_that_outgrows_its_limits_while_it_runs_is_refused() -> None:
+    """Each text is within the bounds of one, and both together are not."""
+    long = "x" * 2_500_000
+    text = "eventtype A { attribute string s; }; A correlation R (A a) a { case true: push a; }"
     run = ensue.parse(text).start()
-    small = Limits(definitions=4)
-    monkeypatch.setattr(changing, "DEFAULT_LIMITS", small)
-    monkeypatch.setattr(parser.parse_tree, "__defaults__", (small,))
-    run.add("B correlation S (A a from outside, R) a { case true: push new B {}; }")
+    run.add(f"A correlation S (A a where s = '{long}') a {{ case true: push a; }}")
 
-    with pytest.raises(LibraryError, match="definitions"):
-        run.add("B correlation T (A a) a { case true: push new B {}; }")
-    made = run.push(event("A", "1", 0))
-    assert [each.extensions["correlation"] for each in made] == ["R", "S", "S"]
+    with pytest.raises(LibraryError, match="bytes in the files of a library"):
+        run.add(f"A correlation T (A a where s = '{long}') a {{ case true: push a; }}")
+    made = run.push(event("A", "1", 0, s=long))
+    assert [each.extensions["correlation"] for each in made] == ["R", "S"]
