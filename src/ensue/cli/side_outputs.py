@@ -86,6 +86,11 @@ class RefusedRecords:
         self.path = dead_letter
         self._file = _open(dead_letter, files, opened)
 
+    @property
+    def names_each(self) -> bool:
+        """Whether every record is named, and not each cause once."""
+        return self._naming == "each"
+
     def take(self, record: Rejected, place: str | None = None) -> None:
         """Count, name and keep a record. `place` replaces its file and number in the message."""
         self.count += 1

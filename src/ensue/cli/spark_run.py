@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from ensue.spark.batch.file_outputs import FileOutputs, OutputForm
 
 SPARK = "spark"
-MOST_BYTES_HERE = 1 << 28
-"""The most bytes of files, of kinds that Spark cannot read, that this process reads."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 
@@ -78,7 +76,7 @@ def start_on_spark(
     return cast(Run, SparkRun(library, correlation, max_jump))
 
 
-def mention_read_here(inputs: Sequence[InputFile]) -> None:
+def mention_read_here(inputs: Sequence[InputFile], most_bytes: int = 1 << 28) -> None:
     """Say which files this process reads for Spark. Raises `UsageError` if they are too large.
 
     Their events are collected in memory before they go to Spark.
@@ -88,11 +86,11 @@ def mention_read_here(inputs: Sequence[InputFile]) -> None:
         return
     names = listed([each.name for each in packed])
     size = sum(each.size or 0 for each in packed)
-    if size > MOST_BYTES_HERE:
+    if size > most_bytes:
         raise UsageError(
             f"{names}: Spark cannot read this format or compression, so this process would have to"
             f" read it, and {size / 1e6:,.0f} MB are too many (at most"
-            f" {MOST_BYTES_HERE / 1e6:,.0f} MB): compress the files with gzip, write them as"
+            f" {most_bytes / 1e6:,.0f} MB): compress the files with gzip, write them as"
             " Parquet, or choose the engine `batch`"
         )
     say(f"{names}: read by this process, since Spark cannot read the format or compression", "dim")
@@ -318,7 +316,8 @@ def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
 def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:
     """Name a sample of the refused records, and write all of them to `--dead-letter`."""
     path, count = asked.dead_letter, outputs.rejected_count
-    named = 1 if asked.strict else MOST_NAMED
+    named = count if aside.names_each else MOST_NAMED
+    named = 1 if asked.strict else named
     if count and path is not None:
         outputs.keep_rejected()
     if count:

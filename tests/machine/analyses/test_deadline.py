@@ -7,7 +7,6 @@ import time
 import pytest
 
 from ensue.lang.source import Source
-from ensue.machine.analyses import warnings
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare
 from ensue.machine.analyses.deadline import OutOfTimeError, UndecidableError, deadline, poll
@@ -78,13 +77,12 @@ def test_check_says_which_rules_were_given_up() -> None:
     assert "and of 1 more did not end: 0 s were allowed" in found[0].message
 
 
-def test_a_large_rule_leaves_time_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_rule_leaves_time_for_the_others() -> None:
     """The large one, which comes first, is given up; the small one after it is looked at."""
     library = rules.library(SLOW, "a => { case true: abort(l); }".replace("a =>", "l:a =>"))
-    monkeypatch.setattr(warnings, "WARNING_WORK", 10**12)
     source = Source((("rules.cor", "x" * 10_000),))
 
-    found = analysis_warnings(library.checked, source, seconds=4)
+    found = analysis_warnings(library.checked, source, seconds=4, work=10**12)
 
     assert [each.code for each in found] == ["analysis-deadline", "can-never-fire"]
 

@@ -66,7 +66,7 @@ def run(folder: Path, events: Path, engine: str) -> tuple[Result, list[str], lis
     """What a run answers, what it says of the rows that it refused, and what it kept of them."""
     kept = folder / f"{engine}.bad"
     given = ["run", folder / "rules.cor", "-e", events, "--engine", engine, "--dead-letter", kept]
-    given += ["--until", "2024-05-07T00:00:00Z"]
+    given += ["--until", "2024-05-07T00:00:00Z", "--verbose"]
     answer = CliRunner().invoke(app, [str(each) for each in given])
     lines = answer.stderr.replace(str(kept), "BAD").splitlines()
     said = [each for each in lines if each.startswith(str(events)) or "events read" in each]
@@ -79,11 +79,9 @@ def run(folder: Path, events: Path, engine: str) -> tuple[Result, list[str], lis
 def test_every_refusal_has_the_reason_and_the_place_of_reading_row_by_row(
     spark: SparkSession,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     format_: str,
     rules: str,
 ) -> None:
-    monkeypatch.setattr("ensue.cli.spark_run.MOST_NAMED", 10_000)
     (tmp_path / "rules.cor").write_text(rules)
     for seed in (1, 2):
         file = tmp_path / f"{seed}.{format_}"
@@ -100,10 +98,7 @@ def test_every_refusal_has_the_reason_and_the_place_of_reading_row_by_row(
         assert there.stdout
 
 
-def test_rows_of_parquet_with_every_tenth_broken(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ensue.cli.spark_run.MOST_NAMED", 10_000)
+def test_rows_of_parquet_with_every_tenth_broken(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rules.cor").write_text(IN_COLUMNS)
     ways: list[dict[str, Any]] = [
         {"id": ""}, {"id": None}, {"type": None}, {"type": ""}, {"time": None}, {"source": ""},

@@ -12,9 +12,8 @@ from tests.spark.file_campaign import answer_of, differences, drawn
 
 @pytest.mark.parametrize("seed", [6, 7, 10, 14, 16, 37, 1010, 1015, 1061, 2019, 3017])
 def test_every_engine_reads_the_files_of_a_round_as_step_does(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+    spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
-    monkeypatch.setattr("ensue.cli.spark_run.MOST_NAMED", 1_000_000)
     files = drawn(seed, tmp_path)
     expected = answer_of(files, "step")
 

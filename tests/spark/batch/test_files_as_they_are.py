@@ -16,6 +16,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
 from ensue.cli import app
+from ensue.cli.spark_run import mention_read_here
+from ensue.errors import UsageError
+from ensue.events.sources import open_inputs
 
 RULES = """
 eventtype Login { attribute string user; attribute long code; };
@@ -208,18 +211,12 @@ def test_what_spark_cannot_unpack_is_read_here(spark: SparkSession, tmp_path: Pa
     assert "`events.jsonl.zst`: read by this process" in there.stderr
 
 
-def test_more_than_can_be_read_here_for_spark_is_refused_with_what_to_do(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_than_can_be_read_here_for_spark_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "events.jsonl.zst"
     path.write_bytes(zstandard.compress(json_text(rows(1)).encode()))
-    monkeypatch.setattr("ensue.cli.spark_run.MOST_BYTES_HERE", 100)
 
-    answer = run(tmp_path, "-e", path, *ZONED, "--engine", "spark")
-
-    assert answer.exit_code == 2
-    told = " ".join(answer.stderr.split())
-    assert "compress the files with gzip, write them as Parquet" in told
+    with pytest.raises(UsageError, match="compress the files with gzip, write them as Parquet"):
+        mention_read_here(open_inputs([str(path)]), most_bytes=100)
 
 
 @pytest.mark.parametrize("zone", [None, "UTC"])

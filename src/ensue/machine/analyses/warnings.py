@@ -78,9 +78,15 @@ EVENTS_SHOWN = 6
 
 
 def analysis_warnings(
-    library: CheckedLibrary, source: Source, seconds: float | None = CHECK_SECONDS
+    library: CheckedLibrary,
+    source: Source,
+    seconds: float | None = CHECK_SECONDS,
+    work: int = WARNING_WORK,
 ) -> tuple[Diagnostic, ...]:
-    """The findings, from top to bottom; `seconds` is the time for all of them."""
+    """The findings, from top to bottom.
+
+    `seconds` is the time for all of them, `work` the budget for one rule or one pair.
+    """
     diagnostics = Diagnostics(source)
     late: dict[str, Correlation] = {}
     with deadline(seconds):
@@ -91,14 +97,14 @@ def analysis_warnings(
                 continue
             try:
                 with deadline(_share(left)):
-                    found = _certain(correlation, library.types)
+                    found = _certain(correlation, library.types, work)
             except OutOfTimeError:
                 late[correlation.name] = correlation
             except UndecidableError:
                 continue
             else:
                 _warn(correlation, found, diagnostics)
-        for first, second in _equivalent_rules(library, late):
+        for first, second in _equivalent_rules(library, late, work):
             diagnostics.warning(
                 "equivalent-rules",
                 f"`{second.name}` puts out at the same events as `{first.name}`, and the same"
@@ -149,17 +155,14 @@ def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: D
     return silent
 
 
-def _certain(correlation: Correlation, types: TypeSystem) -> Properties:
+def _certain(correlation: Correlation, types: TypeSystem, work: int) -> Properties:
     """The properties of a rule; of a rule that relates events, only whether it never matches."""
     correlation = with_repetitions(correlation)
     if not relates_events(correlation):
-        return certain_properties(correlation, types, WARNING_WORK)
+        return certain_properties(correlation, types, work)
     unknown = Answer(None, reason="what depends on several events is not followed")
     more = relaxed(correlation)
-    never = (
-        more is not None
-        and certain_properties(more, types, WARNING_WORK).can_put_out.holds is False
-    )
+    never = more is not None and certain_properties(more, types, work).can_put_out.holds is False
     return Properties(Answer(False) if never else unknown, unknown, unknown)
 
 
@@ -281,7 +284,7 @@ def in_short(witness: Witness) -> str:
 
 
 def _equivalent_rules(
-    library: CheckedLibrary, late: dict[str, Correlation]
+    library: CheckedLibrary, late: dict[str, Correlation], work: int
 ) -> Iterator[tuple[Correlation, Correlation]]:
     """Pairs of rules with equal outputs at equal moments, as far as they are quickly compared.
 
@@ -300,7 +303,7 @@ def _equivalent_rules(
         try:
             with deadline(_share()):
                 pair = [Behaviour(first), Behaviour(second)]
-                found = compare_behaviours(pair, library.types, WARNING_WORK, stop_at_one=True)
+                found = compare_behaviours(pair, library.types, work, stop_at_one=True)
         except OutOfTimeError:
             late.setdefault(two.name, two)
             continue

@@ -66,9 +66,6 @@ _TEXTS = pa.list_(pa.string())
 
 STATE_VERSION = 1
 
-BYTES_HELD = 8 << 20
-"""Spark is made to send on what buckets have put out when it is this much."""
-
 
 class BucketState(msgspec.Struct, frozen=True):
     """The state of a bucket between micro-batches, in Spark's state store.
@@ -189,7 +186,7 @@ def _sent(
             return after
         chunks: list[bytes | None] = [to_bytes(table)]
         held += len(chunks[0] or b"")
-        if held > BYTES_HELD:
+        if held > task.bytes_held:
             chunks += [None] * task.rows_held
             held = 0
         yield pd.DataFrame({"chunk": chunks, "measures": [None] * len(chunks)}, dtype=object)

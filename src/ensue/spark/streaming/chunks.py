@@ -80,7 +80,7 @@ class StreamTask(NamedTuple):
     an Arrow schema whose one field is a row of the DataFrame. `of_records`:
     what is rejected is told as a record of a topic. `idle` is after how many microseconds without
     events the clock goes on. `key` signs states. `rows_held` is how many rows Spark holds back
-    before it sends them on.
+    before it sends them on; it is made to when buckets have put out `bytes_held`.
     """
 
     library: str
@@ -99,6 +99,7 @@ class StreamTask(NamedTuple):
     idle: int | None = None
     key: bytes | None = None
     rows_held: int = 10_000
+    bytes_held: int = 8 << 20
 
 
 @lru_cache(maxsize=16)

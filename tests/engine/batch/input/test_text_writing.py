@@ -159,11 +159,10 @@ def test_a_loop_stops_before_a_text_that_there_is_no_room_for() -> None:
     assert bytes(out[: ends[1]]) == b"short"
 
 
-def test_offsets_are_wide_only_if_they_have_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offsets_are_wide_only_if_they_have_to_be() -> None:
     """As past two gigabytes, and not where there was only room for so much."""
-    monkeypatch.setattr("ensue.engine.batch.input.column.LARGEST_OFFSET", 1000)
     texts = Texts.of(pa.array(["x" * 100]))
 
-    assert texts.take(np.zeros(9, np.int64)).type == pa.string()
-    assert texts.take(np.zeros(11, np.int64)).type == pa.large_string()
-    assert texts.take(np.zeros(11, np.int64)).to_pylist() == ["x" * 100] * 11
+    assert texts.take(np.zeros(9, np.int64), 1000).type == pa.string()
+    assert texts.take(np.zeros(11, np.int64), 1000).type == pa.large_string()
+    assert texts.take(np.zeros(11, np.int64), 1000).to_pylist() == ["x" * 100] * 11

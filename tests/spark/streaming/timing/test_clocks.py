@@ -12,7 +12,6 @@ import ensue
 from ensue.errors import SnapshotError, UsageError
 from ensue.spark import correlate
 from ensue.spark.dispatch import rejected
-from ensue.spark.streaming import bucket
 from ensue.spark.streaming.bucket import run_bucket
 from ensue.spark.streaming.chunks import from_bytes, pack_events
 from ensue.spark.streaming.column_chunks import pack_columns
@@ -106,15 +105,14 @@ def test_a_bounded_input_is_read_where_most_events_are(spark: SparkSession) -> N
 
 
 @pytest.mark.parametrize("whole_events", [False, True])
-def test_memory_does_not_grow_with_a_gap(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, whole_events: bool
-) -> None:
+def test_memory_does_not_grow_with_a_gap(spark: SparkSession, whole_events: bool) -> None:
     """Outputs go to Spark as they are made, and rows without anything push them on."""
-    monkeypatch.setattr(bucket, "BYTES_HELD", 100_000)
     keys, hours = 40, 6
     begun = [reading(n, START, n) for n in range(keys)]
     later = [reading(1000, START + hours * 3600 * SECOND)]
-    task = job(spark, begun, buckets=1, whole_events=whole_events).task._replace(rows_held=100)
+    task = job(spark, begun, buckets=1, whole_events=whole_events).task._replace(
+        rows_held=100, bytes_held=100_000
+    )
     states: dict[Any, State] = {}
     count = largest = 0
     empty = 0

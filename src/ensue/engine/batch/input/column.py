@@ -287,9 +287,10 @@ class Texts(NamedTuple):
         """Texts of which another owner keeps the bytes; read-only."""
         return cls(read_only(data), read_only(offsets))
 
-    def take(self, index: Any) -> pa.Array:
-        """The texts of these numbers."""
-        return write_texts(text_writing.take_texts, len(index), self.mean, self, index)
+    def take(self, index: Any, largest_offset: int = LARGEST_OFFSET) -> pa.Array:
+        """The texts of these numbers; offsets are wide where they pass the largest narrow one."""
+        loop = text_writing.take_texts
+        return write_texts(loop, len(index), self.mean, self, index, largest_offset=largest_offset)
 
     @property
     def mean(self) -> float:
@@ -316,25 +317,35 @@ def _repeated(text: str, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text), count)
 
 
-def write_texts(loop: Callable[..., int], count: int, room: float, *given: Any) -> pa.Array:
+def write_texts(
+    loop: Callable[..., int],
+    count: int,
+    room: float,
+    *given: Any,
+    largest_offset: int = LARGEST_OFFSET,
+) -> pa.Array:
     """An Arrow array of `count` texts, which a loop of `text_writing` writes.
 
     `room` is how many bytes a text is expected to have.
     """
-    found = try_write_texts(loop, count, room, *given)
+    found = try_write_texts(loop, count, room, *given, largest_offset=largest_offset)
     assert found is not None, "this loop has all that it asks for"
     return found
 
 
 def try_write_texts(
-    loop: Callable[..., int], count: int, room: float, *given: Any
+    loop: Callable[..., int],
+    count: int,
+    room: float,
+    *given: Any,
+    largest_offset: int = LARGEST_OFFSET,
 ) -> pa.Array | None:
     """As `write_texts`; None if the loop lacks a text that it needs."""
     out: Any = np.empty(int(count * room * _SPARE_ROOM) + _FIRST_BYTES, np.uint8)
     ends: Any = np.zeros(count + 1, np.int32)
     row = 0
     while True:
-        if len(out) > LARGEST_OFFSET:
+        if len(out) > largest_offset:
             ends = ends.astype(np.int64)
         row = loop(*given, row, out, ends)
         if row < 0:
@@ -347,7 +358,7 @@ def try_write_texts(
         out = larger
     used = int(ends[-1])
     type_ = pa.string()
-    if used > LARGEST_OFFSET:
+    if used > largest_offset:
         type_ = pa.large_string()
     else:
         ends = ends.astype(np.int32, copy=False)
