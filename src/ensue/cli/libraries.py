@@ -152,3 +152,13 @@ def require_correlation(library: Library, name: str) -> None:
     if name not in library.correlations.names:
         hint = did_you_mean(name, library.correlations.names)
         raise UsageError(f"there is no correlation `{name}` in the library; {hint}")
+
+
+def require_outputs(library: Library, name: str) -> None:
+    """Raise `UsageError` if the library has no such correlation, or none that puts anything out."""
+    require_correlation(library, name)
+    if library.correlations[name].role == "internal":
+        raise UsageError(
+            f"`{name}` is internal, and what it puts out goes nowhere: name a rule that reads it,"
+            " or leave out `internal`"
+        )

@@ -311,6 +311,8 @@ class Project:
         for path in dict.fromkeys(each.path for each in symbols):
             group = self._group_of(path) or self.beside(path)
             files.update(dict.fromkeys(each for each in group if path in self.library_of(each)))
+            importing = (each for each in self.files() if path in self._imported(each))
+            files.update(dict.fromkeys(importing))
         return list(files)
 
     def _resolved(self, path: Path) -> Iterator[tuple[MentionPlace, list[Referent]]]:

@@ -21,7 +21,7 @@ from ensue.cli.libraries import (
     load_library,
     load_ontology,
     mention_warnings,
-    require_correlation,
+    require_outputs,
 )
 from ensue.cli.side_outputs import RefusedRecords, file_of_history, refuse_shared_files
 from ensue.cli.spark_run import SPARK, missing_for_spark
@@ -239,7 +239,7 @@ def replay(
         return
     library = load_library(libraries or [], ontology, settings)
     if correlation is not None:
-        require_correlation(library, correlation)
+        require_outputs(library, correlation)
     mention_warnings(library, libraries or [], NEEDS_HISTORY)
     refused: list[str] = []
 

@@ -33,7 +33,7 @@ from ensue.cli.libraries import (
     YearOption,
     load_library,
     mention_warnings,
-    require_correlation,
+    require_outputs,
 )
 from ensue.cli.outputs import OutputWriter, refuse_other_formats
 from ensue.cli.progress import progress_bars
@@ -242,7 +242,7 @@ def run(
     library = load_library(libraries, ontology, settings)
     refuse_derived(mapping.columns, library.checked.types)
     if correlation is not None:
-        require_correlation(library, correlation)
+        require_outputs(library, correlation)
     mention_warnings(library, libraries, None if history is None else NEEDS_HISTORY)
     if engine == SPARK and history is not None:
         raise UsageError(
