@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+import ensue
 from ensue.casefile import Case, case_events, find_case_files, read_cases
 from ensue.errors import EnsueError
 
@@ -35,6 +36,10 @@ class GoldenTrial(ReferenceTrial):
     @classmethod
     def of(cls, case: Case, number: int) -> GoldenTrial:
         text = case.library if isinstance(case.library, str) else case.library.read_text()
+        library = ensue.parse(text, parameters=case.parameters)
+        if library.checked.written is not None:
+            # Parameters and templates of several cases would have one name.
+            text = library.running_text
         made = cls(number, text, (), case.until)
         made._events = case_events(case, made.library.checked.types)[0]
         made.lateness = case.lateness

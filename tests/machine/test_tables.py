@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -72,9 +73,9 @@ GOLDEN = [
 def test_every_golden_case_passes_on_loaded_tables(
     engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def from_tables(text: str, name: str, ontology: None) -> Library:
+    def from_tables(text: str, name: str, ontology: None, parameters: Any) -> Library:
         assert ontology is None, "golden cases of this folder ask none"
-        return Library.from_tables(ensue.parse(text, name).tables())
+        return Library.from_tables(ensue.parse(text, name, parameters=parameters).tables())
 
     monkeypatch.setattr("ensue.casefile.comparison.parse", from_tables)
     # What the tables say of themselves has no lines: warnings are told of the text.

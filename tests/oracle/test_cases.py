@@ -25,8 +25,9 @@ CASES = Path(__file__).parents[2] / "cases"
 
 
 def library_of(case: Case) -> ensue.Library:
-    text = case.library
-    return ensue.parse(text) if isinstance(text, str) else ensue.load(text)
+    text, values = case.library, case.parameters
+    read = ensue.parse if isinstance(text, str) else ensue.load
+    return read(text, parameters=values)  # type: ignore[arg-type]
 
 
 def judged_cases() -> list[Case]:
