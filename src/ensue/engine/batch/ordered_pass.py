@@ -86,7 +86,8 @@ class OrderedPass:
             if not self.is_linked:
                 if name in self._internal:
                     continue
-                is_only = len(self._numbers) == 1
+                # What it has put out in a group that it has left in this batch has places.
+                is_only = len(self._numbers) == 1 and name not in rows_read
                 outputs.append((made, _NOWHERE if is_only else rows.places(read, number)))
                 continue
             positions = output_positions(read, number)
