@@ -26,6 +26,13 @@ ROOT = Path(__file__).parents[1]
 LANES = {
     "spark": ("tests/spark", "tests/hunts/spark", "tests/docs/spark"),
     "others": (),
+    "engines": (
+        "tests/agreement",
+        "tests/engine",
+        "tests/hunts/computing",
+        "tests/machine",
+        "tests/oracle",
+    ),
     "processes": ("tests/spark/processes", "tests/hunts/servers"),
     "servers": ("tests/server", "tests/history"),
     "brokers": ("tests/brokers", "tests/channel", "tests/federation"),
