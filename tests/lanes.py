@@ -33,12 +33,17 @@ LANES = {
         "tests/machine",
         "tests/oracle",
     ),
-    "processes": ("tests/spark/processes", "tests/hunts/servers"),
+    "processes": (
+        "tests/spark/streaming/command",
+        "tests/spark/kafka",
+        "tests/spark/test_elsewhere.py",
+        "tests/hunts/servers",
+    ),
     "servers": ("tests/server", "tests/history"),
     "brokers": ("tests/brokers", "tests/channel", "tests/federation"),
 }
-"""The folders of each lane, the one without any for the rest. Only one shares a session of Spark;
-what starts programs, servers and sessions of its own, and waits for them, is beside it."""
+"""The folders and files of each lane, one without any for the rest. Only one shares a session of
+Spark; what starts programs, servers and sessions of its own, and waits for them, is beside it."""
 
 SLOWEST = 50
 POLL_SECONDS = 0.2
@@ -106,7 +111,7 @@ def _selection(name: str) -> list[str]:
     inside = [
         each for each in sorted(elsewhere) if each.startswith(tuple(f"{f}/" for f in folders))
     ]
-    there = [folder for folder in folders if (ROOT / folder).is_dir()]
+    there = [folder for folder in folders if (ROOT / folder).exists()]
     return [*there, *(f"--ignore={folder}" for folder in inside)]
 
 
