@@ -95,7 +95,8 @@ def test_others_carry_events_while_a_service_is_absent(traffic: Traffic, tmp_pat
         until(lambda: "3" in stored(shop.server.url, f"shop.{traffic.number}"))
 
         assert stored(shop.server.url, f"shop.{traffic.number}") == ["2", "3"]
-        assert f"ensue: service `shop` at nats://127.0.0.1:{port} is connected" in served.said
+        connected = f"ensue: service `shop` at nats://127.0.0.1:{port} is connected"
+        until(lambda: connected in served.said)
         assert served.stop() == 0
     finally:
         if served.process is not None and served.process.poll() is None:

@@ -38,7 +38,13 @@ def findings_in(library: Path) -> tuple[Diagnostic, ...]:
     beside = library.with_suffix(".ttl")
     ontology = Ontology.load(beside) if beside.exists() else None
     found = problems or findings(source, ontology)
-    return tuple(replace(each, file=library.name) for each in found)
+    return tuple(_named(each, library.name) for each in found)
+
+
+def _named(found: Diagnostic, name: str) -> Diagnostic:
+    """A finding under the name of its file without the folder, at both of its places."""
+    inside = None if found.inside is None else _named(found.inside, name)
+    return replace(found, file=name, inside=inside)
 
 
 def report_on(library: Path) -> str:

@@ -20,10 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+import msgspec
 import typer
 
 from ensue.cli import hints
-from ensue.cli.side_outputs import MOST_NAMED, RefusedRecords
+from ensue.cli.side_outputs import Naming, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say, standard_output
 from ensue.engine.run import Run
 from ensue.engine.timing.jumps import AUTO, UNBOUNDED
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from ensue.spark.batch.file_outputs import FileOutputs, OutputForm
 
 SPARK = "spark"
+MOST_LOOKED_AT = 10_000
+"""Refused records whose causes are told, each cause once."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
 
@@ -129,6 +132,7 @@ class FilesOnSpark:
     max_jump: str = AUTO
     header: str | None = None
     nulls: tuple[str, ...] = ()
+    verbose: bool = False
 
     @property
     def given(self) -> Given:
@@ -274,7 +278,8 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
 def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
     """Write the outputs and the refused records, and report their numbers."""
     with ExitStack() as files:
-        aside = RefusedRecords(asked.events, None, format_ == LINES, files)
+        naming: Naming = "each" if asked.verbose else "at the end"
+        aside = RefusedRecords(asked.events, None, format_ == LINES, files, naming=naming)
         _name_refused(asked, outputs, aside)
         if outputs.rejected_count and asked.strict:
             say("stopped at the first refused record, because of `--strict`", "red")
@@ -314,9 +319,9 @@ def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
 
 
 def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:
-    """Name a sample of the refused records, and write all of them to `--dead-letter`."""
+    """Name the causes of refused records, and write all of them to `--dead-letter`."""
     path, count = asked.dead_letter, outputs.rejected_count
-    named = count if aside.names_each else MOST_NAMED
+    named = count if aside.names_each else MOST_LOOKED_AT
     named = 1 if asked.strict else named
     if count and path is not None:
         outputs.keep_rejected()
@@ -327,7 +332,7 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
         for file, record in outputs.rejected.sample(named):
             place = names.get(local_path(file or "") or "", file or asked.events)
             place = asked.events if asked.is_one_file else place
-            aside.take(record, f"{place}:{record.number}")
+            aside.take(msgspec.structs.replace(record, file=place))
     aside.tell()
     if count > aside.count and not asked.strict:
         rest = f"all are in `{path}`" if path else "`--dead-letter FOLDER` keeps them"

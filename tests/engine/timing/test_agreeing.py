@@ -186,7 +186,7 @@ def test_files_are_read_where_most_events_are(tmp_path: Path, engine: str, form:
     (tmp_path / "rules.cor").write_text(RULES)
     (tmp_path / "events.jsonl").write_bytes(b"\n".join(map(msgspec.json.encode, events)))
     command = [sys.executable, "-m", "ensue", "run", "rules.cor", "-e", "events.jsonl"]
-    command += ["--engine", engine, "--dead-letter", "dead.jsonl"]
+    command += ["--engine", engine, "--dead-letter", "dead.jsonl", "--verbose"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.returncode in (0, 1), done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+import ensue
 from ensue.library import Library
 from ensue.machine.analyses.dependencies import dependencies, feeding_mermaid, feeding_text
 from ensue.machine.analyses.properties import Properties, properties
@@ -150,7 +151,9 @@ def test_any_port_matters_to_what_waits_for_any_event() -> None:
 
 
 def test_who_feeds_whom_is_written_as_text_and_drawn() -> None:
-    library = rules.library("a => { case true: push a; }", "a").checked
+    fed = rules.rule("Two", "a", "Out a from One")
+    first = rules.rule("One", "a => { case true: push new Out {}; }")
+    library = ensue.parse(f"{rules.TYPES}\n{first}\n{fed}").checked
 
     assert feeding_text(library).splitlines()[0] == "A, B, C, D -> One -> Two"
     assert "    One --> Two" in feeding_mermaid(library).splitlines()

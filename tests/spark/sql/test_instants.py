@@ -28,7 +28,15 @@ CLOCKS = [
 ]
 FRACTIONS = ["", ".5", ".123456", ".1234567", ".", ".9999999", ".000000"]
 OFFSETS = ["Z", "z", "+02:00", "-00:00", "+23:59", "-19:30", "+24:00", "+2:00", "", " Z", "Z\n"]
-TEXTS = [
+OFFSETS += [" ", "  Z", "UTC", " GMT", "utc", "+0230", "-07", " +0100", "+1", ":00Z", ",5Z"]
+BASIC = [
+    f"{day}{joint}{clock}{offset}"
+    for day in ("20240506", "20230229", "202456", "00000101")
+    for joint in ("T", " ", "")
+    for clock in ("070809", "0708", "070809.5", "235960", "0708.5", "070809,25", "25")
+    for offset in OFFSETS
+]
+TEXTS = BASIC + [
     f"{date}{joint}{clock}{fraction}{offset}"
     for date in DATES
     for joint in ("T", "t", " ", "_")

@@ -53,5 +53,5 @@ def test_a_file_that_is_named_and_has_gone_is_missed_when_it_is_loaded(rules: Pa
     (rules / "first.cor").unlink()
 
     assert [watched.have_changed() for _ in range(2)] == [False, True]
-    with pytest.raises(UsageError, match=r"there is no file .*first\.cor"):
+    with pytest.raises(UsageError, match=r"first\.cor` cannot be read: no such file"):
         watched.load()

@@ -269,6 +269,7 @@ def run(
                 max_jump,
                 header,
                 tuple(null or ()),
+                verbose,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )

@@ -25,7 +25,7 @@ def schedule(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="A TOML file with [schedule] and [[operation]].",
+            help="A TOML file with the operations, and with a table [schedule].",
             show_default=False,
         ),
     ],

@@ -14,10 +14,14 @@ from pyspark.sql import types as st
 
 from ensue.events.mapping.values import WHOLE_FACTORS
 
-_OFFSET = r"(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-_PARTS = r"^([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}):([0-9]{2})(?:\.([0-9]+))?"
-_WITH_OFFSET = rf"{_PARTS}({_OFFSET})\z"
-_WITH_ANY = rf"{_PARTS}({_OFFSET})?\z"
+_DAY_AND_CLOCK = (
+    r"^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2})"
+    r"(?::([0-9]{2})(?:[.,]([0-9]+))?)?",
+    r"^([0-9]{4})([0-9]{2})([0-9]{2})[Tt ]([0-9]{2})([0-9]{2})"
+    r"(?:([0-9]{2})(?:[.,]([0-9]+))?)?",
+)
+_OFFSET = r" ?([Zz]|UTC|GMT|[+-](?:[01][0-9]|2[0-3])(?::?[0-5][0-9])?)"
+"""The forms of `ISO_FORMS`, with a group for each part."""
 _MINUTE = 60_000_000
 _SECOND = 1_000_000
 _DIGITS = 6
@@ -29,28 +33,31 @@ REALS = (st.FloatType, st.DoubleType)
 
 
 def instant_of_text(text: Column, zone: str | None) -> Column:
-    """RFC 3339 text as a timestamp; without an offset it is local time in a `zone`."""
-    return _parsed(text, _WITH_OFFSET if zone is None else _WITH_ANY, zone)
+    """Text of ISO 8601 as a timestamp; without an offset it is local time in a `zone`."""
+    offset = rf"{_OFFSET}\z" if zone is None else rf" ?(?:{_OFFSET[2:]})?\z"
+    extended, basic = (_parsed(text, f"{form}{offset}", zone) for form in _DAY_AND_CLOCK)
+    return sf.coalesce(extended, basic)
 
 
 def _parsed(text: Column, pattern: str, zone: str | None) -> Column:
-    date, clock, second, fraction, offset = (
-        sf.regexp_extract(text, pattern, number) for number in range(1, 6)
+    year, month, day, hour, minute, second, fraction, offset = (
+        sf.regexp_extract(text, pattern, number) for number in range(1, 9)
     )
     is_leap = second == "60"
-    plain_second = sf.when(is_leap, sf.lit("59")).otherwise(second)
-    shown = sf.concat(date, sf.lit("T"), clock, sf.lit(":"), plain_second, sf.lit("Z"))
-    whole = sf.unix_micros(shown.try_cast("timestamp"))
+    plain_second = sf.when(is_leap, sf.lit("59")).when(second == "", sf.lit("00")).otherwise(second)
+    date, clock = sf.concat_ws("-", year, month, day), sf.concat_ws(":", hour, minute, plain_second)
+    whole = sf.unix_micros(sf.concat(date, sf.lit("T"), clock, sf.lit("Z")).try_cast("timestamp"))
     digits = sf.rpad(sf.substring(fraction, 1, _DIGITS), _DIGITS, "0")
     # The second `:60` is the first instant of the next minute, whatever stands behind it.
     finer = sf.when(is_leap, sf.lit(_SECOND)).otherwise(
         sf.when(fraction == "", sf.lit(0)).otherwise(digits.try_cast("bigint"))
     )
     micros = whole + finer
+    plain_offset = sf.regexp_replace(offset, ":", "")
     sign = sf.when(sf.substring(offset, 1, 1) == "-", sf.lit(-1)).otherwise(sf.lit(1))
-    hours = sf.substring(offset, 2, 2).try_cast("bigint")
-    minutes = sf.substring(offset, 5, 2).try_cast("bigint")
-    shift = sf.when(sf.lower(offset) == "z", sf.lit(0)).otherwise(
+    hours = sf.substring(plain_offset, 2, 2).try_cast("bigint")
+    minutes = sf.coalesce(sf.substring(plain_offset, 4, 2).try_cast("bigint"), sf.lit(0))
+    shift = sf.when(sf.lower(offset).isin("z", "utc", "gmt"), sf.lit(0)).otherwise(
         sign * (hours * sf.lit(60) + minutes) * sf.lit(_MINUTE)
     )
     known = sf.timestamp_micros(micros - shift)

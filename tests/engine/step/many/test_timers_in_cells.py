@@ -53,7 +53,7 @@ def test_alarms_of_one_time_come_in_the_order_of_rules_and_of_keys() -> None:
     """Rules in groups of two keys and rules that feed others are due at one time."""
     feeding = (
         "Fed correlation F (T a, every 2 ms t) a ; t { case true: push new Fed { v = 1 }; }\n"
-        "Out correlation G (Fed o) o { case true: push new Out { v = 2 }; }\n"
+        "Out correlation G (Fed o from F) o { case true: push new Out { v = 2 }; }\n"
     )
     text = TYPES + absences(3) + feeding + absences(3, "by w").replace("R", "W")
     library = ensue.parse(text)
