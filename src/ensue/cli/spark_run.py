@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ensue.spark.batch.file_outputs import FileOutputs, OutputForm
 
 SPARK = "spark"
-MOST_LOOKED_AT = 10_000
+MOST_LOOKED_AT = 1_000
 """Refused records whose causes are told, each cause once."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
 
