@@ -93,6 +93,15 @@ def test_what_events_say_is_escaped(shown: list[Any]) -> None:
     assert "&lt;script&gt;" in text
 
 
+def test_names_of_attributes_are_escaped_in_the_head_of_a_table() -> None:
+    event = ensue.Event("1", "s", "A", 0, {"<b>loud</b>": "x"})
+
+    drawn = table([event])._repr_html_()
+
+    assert "&lt;b&gt;loud&lt;/b&gt;</th>" in drawn
+    assert "<b>loud" not in drawn
+
+
 def test_a_long_table_says_how_many_more_there_are(shown: list[Any]) -> None:
     assert "and 10 more" in html(shown[6][0])
 
