@@ -94,6 +94,9 @@ def test_what_events_say_is_escaped(shown: list[Any]) -> None:
 
 
 def test_names_of_attributes_are_escaped_in_the_head_of_a_table() -> None:
+    import ensue
+    from ensue.notebook import table
+
     event = ensue.Event("1", "s", "A", 0, {"<b>loud</b>": "x"})
 
     drawn = table([event])._repr_html_()
