@@ -204,9 +204,10 @@ def test_a_view_of_a_server_follows_it(tmp_path: Path) -> None:
         url = f"http://127.0.0.1:{port}"
         for _ in range(300):
             try:
-                if httpx.get(url + "/health").status_code == 200: break
+                if httpx.get(url + "/ready").status_code == 200: break
             except httpx.HTTPError:
-                time.sleep(0.2)
+                pass
+            time.sleep(0.2)
         view = live(url, every="50 ms", kinds="event", after="0")
         """,
         """
