@@ -2,10 +2,12 @@
 
 In come `--times`, and options for pytest, which every lane gets; out go how far the lanes are,
 their reports, each in one piece when its lane ends, then what has failed, with `--times` the
-slowest tests of all lanes, and one exit code: 0 if everything has passed. A lane is a process that
-has nothing in common with the others: neither session, broker, port nor folder. One lane has
-whatever the others leave, so that no test is left out. A single test, or a folder of tests, is run
-by `pytest` itself.
+slowest tests of all lanes, and one exit code: 0 if everything has passed. What fails while all
+lanes run is run once more when nothing is beside it: two processors for six lanes, brokers and
+databases leave some waits too short. What passes then is named, and does not fail the run. A lane
+is a process that has nothing in common with the others: neither session, broker, port nor folder.
+One lane has whatever the others leave, so that no test is left out. A single test, or a folder of
+tests, is run by `pytest` itself.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ LANES = {
 Spark; what starts programs, servers and sessions of its own, and waits for them, is beside it."""
 
 SLOWEST = 50
+MOST_AGAIN = 20
+"""With more failures than that, something is broken, and no second run says otherwise."""
 POLL_SECONDS = 0.2
 PROGRESS_SECONDS = 30.0
 PERCENT = re.compile(r"\[ *(\d+)%\]")
@@ -68,6 +72,11 @@ class Lane:
     results: Path
     code: int | None = None
     seconds: float = 0.0
+    outcomes: Sequence[Outcome] = ()
+
+    @property
+    def failed(self) -> list[str]:
+        return [outcome.name for outcome in self.outcomes if outcome.failed]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -80,19 +89,40 @@ def main(arguments: Sequence[str]) -> int:
         except KeyboardInterrupt:
             # A terminal has told the lanes as well; they put away what they have started.
             _wait(lanes)
-        outcomes = [outcome for lane in lanes for outcome in _outcomes(lane.results)]
+        for lane in lanes:
+            lane.outcomes = _outcomes(lane.results)
+        outcomes = [outcome for lane in lanes for outcome in lane.outcomes]
+        unsteady = _run_again(lanes, options, Path(folder))
     if with_times:
         print(f"\nthe {SLOWEST} slowest tests:\n")
         for outcome in sorted(outcomes, key=attrgetter("seconds"), reverse=True)[:SLOWEST]:
             print(f"{outcome.seconds:7.1f} s  {outcome.name}")
     print()
-    for outcome in outcomes:
-        if outcome.failed:
-            print(f"failed: {outcome.name}")
+    for name in unsteady:
+        print(f"passed when it was run again, alone: {name}")
+    for lane in lanes:
+        for name in lane.failed:
+            print(f"failed: {name}")
     for lane in lanes:
         ending = "has passed" if lane.code == 0 else f"has failed, with code {lane.code}"
         print(f"the lane `{lane.name}` {ending}, in {lane.seconds:.0f} s")
     return max(abs(lane.code or 0) for lane in lanes)
+
+
+def _run_again(lanes: Sequence[Lane], options: Sequence[str], folder: Path) -> list[str]:
+    """Run what has failed by itself, lane after lane. Gives back what has passed then."""
+    if sum(len(lane.failed) for lane in lanes) > MOST_AGAIN:
+        return []
+    unsteady = []
+    for lane in lanes:
+        if not lane.failed:
+            continue
+        before = lane.failed
+        again = _start(lane.name, [*options, "--last-failed"], folder)
+        _wait([again])
+        lane.code, lane.outcomes = again.code, _outcomes(again.results)
+        unsteady += [name for name in before if name not in lane.failed]
+    return unsteady
 
 
 def _start(name: str, options: Sequence[str], folder: Path) -> Lane:

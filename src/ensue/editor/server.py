@@ -8,13 +8,13 @@ outside of this room imports it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lsprotocol import types
 
+from ensue.editor.beside import beside
 from ensue.editor.documents import Document
 from ensue.editor.features import completion, fixes, hovering, renaming, structure
 from ensue.editor.features.formatting import format_text
@@ -126,7 +126,7 @@ def _answer_names(server: EditorServer) -> None:
         path, document = ls.read(params.text_document.uri)
         offset = ls.places.offset(document, params.position)
         # Of a large library this takes seconds, and other requests are not to wait for it.
-        found = await asyncio.to_thread(hovering.hover, ls.project, path, offset)
+        found = await beside(hovering.hover, ls.project, path, offset)
         if found is None:
             return None
         return types.Hover(
@@ -244,7 +244,7 @@ def _answer_changes(server: EditorServer) -> None:
         path, document = ls.read(params.text_document.uri)
         try:
             offset = ls.places.offset(document, params.position)
-            found = await asyncio.to_thread(renaming.renamable, ls.project, path, offset)
+            found = await beside(renaming.renamable, ls.project, path, offset)
         except UsageError as error:
             raise failed(str(error)) from None
         return ls.places.range(document, found.start, found.end)
@@ -254,9 +254,7 @@ def _answer_changes(server: EditorServer) -> None:
         path, document = ls.read(params.text_document.uri)
         try:
             offset = ls.places.offset(document, params.position)
-            renamed = await asyncio.to_thread(
-                renaming.rename, ls.project, path, offset, params.new_name
-            )
+            renamed = await beside(renaming.rename, ls.project, path, offset, params.new_name)
         except UsageError as error:
             raise failed(str(error)) from None
         changes = {}
@@ -285,7 +283,7 @@ def _answer_changes(server: EditorServer) -> None:
         for finding in ls.findings.get(path, ()):
             at = document.offset_of_finding(finding.line, finding.column)
             if at <= end and start <= at + finding.width:
-                fitting = await asyncio.to_thread(fixes.fixes_for, ls.project, path, finding)
+                fitting = await beside(fixes.fixes_for, ls.project, path, finding)
                 found += [
                     _action(ls, document, fix, types.CodeActionKind.QuickFix, finding)
                     for fix in fitting

@@ -15,6 +15,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pygls.lsp.server import LanguageServer
 
+from ensue.editor.beside import beside
 from ensue.editor.checking import checked, source_of, unclear_types
 from ensue.editor.documents import Document
 from ensue.editor.features import fixes, structure
@@ -126,15 +127,15 @@ class EditorServer(LanguageServer):
         source = source_of(self.project, path)
         document = self.project.document(path)
         knowledge = self.project.knowledge
-        ontology = await asyncio.to_thread(knowledge.ontology)
+        ontology = await beside(knowledge.ontology)
         if problem := knowledge.take_problem():
             self.window_show_message(types.ShowMessageParams(types.MessageType.Error, problem))
-        quick = await asyncio.to_thread(checked, source, path, ontology)
+        quick = await beside(checked, source, path, ontology)
         self._publish(path, quick.diagnostics, document)
         if quick.all.library is None:
             return
         await asyncio.sleep(ANALYSES_AFTER_SECONDS)
-        deep = await asyncio.to_thread(checked, source, path, ontology, ANALYSES_SECONDS)
+        deep = await beside(checked, source, path, ontology, ANALYSES_SECONDS)
         if deep.diagnostics != quick.diagnostics:
             self._publish(path, deep.diagnostics, document)
 

@@ -16,7 +16,8 @@ class Bounds:
     `kept_bytes` of a longer record are kept. `block_bytes` of a file are scanned at once (a longer
     record makes its block longer). `values` is the most values of a chunk, since no block has more
     bytes and so no more values, and `records` the most records of a chunk, since each may be
-    refused and is then kept by itself.
+    refused and is then kept by itself. Parts of a block from `part_bytes` on are parsed side by
+    side.
     """
 
     record_bytes: int = 1 << 26
@@ -24,6 +25,7 @@ class Bounds:
     block_bytes: int = 1 << 23
     values: int = 1 << 24
     records: int = 1 << 19
+    part_bytes: int = 1 << 20
 
     def records_at_once(self, values: int) -> int:
         """The most records of a chunk, with so many values each."""

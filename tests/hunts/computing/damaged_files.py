@@ -2,8 +2,8 @@
 
 Every round writes files of JSON lines, of plain objects by a mapping and of CSV, from the rows of
 `tests/events/files/test_agreement.py`, changes up to four bytes of each, and reads them in blocks
-of any size. Both readers must find the same events, and refuse the same records with the same
-problems.
+and parts of any size. Both readers must find the same events, and refuse the same records with the
+same problems.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def hunt(seed: int) -> Mapping[str, int]:
     with TemporaryDirectory() as folder:
         for number in range(FILES_IN_A_ROUND):
             path = Path(folder) / f"{number}.{draw.choice(['jsonl', 'csv'])}"
-            bounds = Bounds(block_bytes=draw.choice([50, 700, 1 << 23]))
+            bounds = Bounds(
+                block_bytes=draw.choice([50, 700, 1 << 23]),
+                part_bytes=draw.choice([1, 100, 1 << 20]),
+            )
             mapping = None
             if path.suffix == ".csv":
                 cells = [row.encode() for row in draw.choices(rows.ROWS, k=draw.randint(1, 12))]

@@ -58,7 +58,6 @@ from ensue.cli.terminal import EXIT_FINDINGS, say
 from ensue.engine.choosing import ENGINES, choose_bounded_engine
 from ensue.engine.run import Run
 from ensue.engine.timing import jumps
-from ensue.engine.timing.column_ordering import ColumnOrdering
 from ensue.engine.timing.jumps import AUTO
 from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
@@ -320,7 +319,12 @@ def run(
             engine == "batch" or (engine == "auto" and is_for_columns(inputs))
         ):
             assert isinstance(outputs, OutputWriter)
-            order = None if is_bounded else ColumnOrdering(allowed_lateness or 0, allowed_jump)
+            order = None
+            if not is_bounded:
+                # With it comes NumPy, which a run of single events does not need.
+                from ensue.engine.timing.column_ordering import ColumnOrdering
+
+                order = ColumnOrdering(allowed_lateness or 0, allowed_jump)
             running = ColumnRun(
                 library.checked,
                 inputs,

@@ -144,8 +144,9 @@ def _either(column: pa.Array, other: pa.Array) -> pa.Array:
 class ColumnParser:
     """Parses the blocks of one file, and learns its schema."""
 
-    def __init__(self, wanted: WantedValues) -> None:
+    def __init__(self, wanted: WantedValues, part_bytes: int) -> None:
         self._wanted = wanted
+        self._part_bytes = part_bytes
         self._seen = _Kinds()
         self._schema: pa.Schema | None = None
         self._refused = 0
@@ -175,7 +176,9 @@ class ColumnParser:
         self._refused += 1
 
     def _parsed(self, block: bytes) -> pa.RecordBatch | None:
-        reading = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        # In as many parts as there are processors; a line longer than a part is refused.
+        size = max(self._part_bytes, len(block) // pa.cpu_count() + 1)
+        reading = pj.ReadOptions(use_threads=True, block_size=size)
         parsing = pj.ParseOptions(explicit_schema=self._schema, unexpected_field_behavior="error")
         try:
             table = pj.read_json(pa.BufferReader(block), reading, parsing)

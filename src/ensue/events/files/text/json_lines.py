@@ -61,7 +61,7 @@ class LineChunks:
         self._years = Years.of(self._mapping.year)
         self._lines = 0
         self._wanted = WantedValues(self._mapping, self._declared)
-        self._parser = ColumnParser(self._wanted)
+        self._parser = ColumnParser(self._wanted, bounds.part_bytes)
         self._has_hidden = any(each.type is None for each in self._declared.all)
 
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
