@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import redirect_stderr
 from io import StringIO
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import Any
 import typer
 
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say
+from ensue.events.event import Event
 from ensue.events.kernels.kept import folder_of_loops, kept_loops
+from ensue.subscriptions import Index
 
 _TYPES = """
 eventtype Step { attribute string host; attribute long n; attribute double x; attribute boolean ok;
@@ -48,6 +51,8 @@ _RULES = (
     " { repeat { notify { sequential { a, accumulate { a, b } } } } }",
     "Found ecl R(Step a) by host { repeat { notify { do { timeout(3 s) } unless { a } } } }",
 )
+_MANY = 40
+"""So many rules are walked in loops also event by event, and so many filters are looked up."""
 _EVENTS = 4000
 _FORMATS = (".jsonl", ".csv", ".parquet")
 
@@ -111,6 +116,38 @@ def _run_everything(folder: Path) -> None:
     together.write_text(_TYPES + "\n".join(texts))
     for file in files:
         _run(together, file, folder)
+    many = folder / "many.cor"
+    many.write_text(_TYPES + "\n".join(_many_rules()))
+    for engine in ("step", "batch"):
+        _run(many, files[0], folder, engine)
+    _look_up_filters(rows)
+
+
+def _many_rules() -> Iterator[str]:
+    """Rules with the shapes that are walked together, each over values of its own."""
+    push = "case true: push new Found { host = b.host };"
+    for number in range(_MANY):
+        first, second = f"Step a where n = {number % 12}", f"Step b where n > {number % 9}"
+        window = f"within {number % 5 + 1} s" if number % 2 else ""
+        yield f"Found correlation R{number}({first}, {second}) a ; b {window} by host {{ {push} }}"
+        absence = f"do {{ timeout({number % 5 + 1} s) }} unless {{ b }}"
+        told = f"repeat {{ notify {{ sequential {{ a, {absence} }} }} }}"
+        yield f"Found ecl E{number}({first}, {second}) by host {{ {told} }}"
+
+
+def _look_up_filters(rows: list[dict[str, Any]]) -> None:
+    """Find the filters of many subscribers that events match, as a server does."""
+    import pyarrow as pa
+
+    index = Index()
+    for number in range(_MANY * _MANY):
+        index.add(number, f"n > {number % 7} AND n < {number % 90} AND x >= {number / 1000}")
+    publications = [{name: row[name] for name in ("host", "n", "x", "ok")} for row in rows]
+    for number, data in enumerate(publications[: _MANY * 3]):
+        index.match(Event.of("Step", time=0, id=str(number), source="warm", data=data))
+    index.match_columns(pa.Table.from_pylist(publications))
+    for number in range(0, _MANY * _MANY, 3):
+        index.remove(number)
 
 
 def _row(number: int) -> dict[str, Any]:
@@ -152,7 +189,7 @@ def _written(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def _run(library: Path, file: Path, folder: Path) -> None:
+def _run(library: Path, file: Path, folder: Path, engine: str = "batch") -> None:
     from ensue.cli.commands.run import run
 
     for out, lateness in (("found.jsonl", None), ("found.csv", None), ("late.jsonl", "5 s")):
@@ -161,7 +198,7 @@ def _run(library: Path, file: Path, folder: Path) -> None:
                 [library],
                 events=[str(file)],
                 out=folder / out,
-                engine="batch",
+                engine=engine,
                 lateness=lateness,
                 max_jump="none",
             )
