@@ -38,6 +38,7 @@ LANES = {
     "processes": (
         "tests/spark/streaming/command",
         "tests/spark/kafka",
+        "tests/spark/streaming/test_elsewhere.py",
         "tests/spark/test_elsewhere.py",
         "tests/hunts/servers",
     ),

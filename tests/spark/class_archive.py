@@ -3,8 +3,9 @@
 A process of Spark spends most of its first seconds on reading and checking some fifteen thousand
 classes. Java can write them into a file when it ends, and map that file into memory when it starts:
 it is then ready in about half the time. In comes nothing; out go options for Java. The archive is
-made once in a run of the tests, by a short stream, when the first process wants it, and is gone
-with the run. Where it cannot be made, or does not fit, Java does without it.
+made once in an environment, by a short stream: by `python -m tests.spark.class_archive`, as
+`make test` does, or when the first process wants it. Where it cannot be made, or does not fit, Java
+does without it.
 """
 
 from __future__ import annotations
@@ -78,14 +79,18 @@ def _use(archive: Path) -> str:
 
 
 @cache
-def _folder() -> TemporaryDirectory[str]:
-    """Kept as long as this process lives, and removed with it."""
-    return TemporaryDirectory(prefix="ensue-classes-")
-
-
-@cache
 def _archive() -> Path | None:
-    folder = Path(_folder().name)
+    kept = Path(sys.prefix) / "spark.jsa"
+    if not kept.exists():
+        with TemporaryDirectory(prefix="ensue-classes-", dir=sys.prefix) as folder:
+            made = _made(Path(folder))
+            if made is not None:
+                # Lanes that make one at the same time take each the one that was there last.
+                made.replace(kept)
+    return kept if kept.exists() else None
+
+
+def _made(folder: Path) -> Path | None:
     archive = folder / "spark.jsa"
     making = f"{_SHORT_LIVED} -XX:ArchiveClassesAtExit={archive} {_SILENT}"
     try:
@@ -105,3 +110,7 @@ def _archive() -> Path | None:
     except subprocess.TimeoutExpired:
         return None
     return archive if archive.is_file() else None
+
+
+if __name__ == "__main__":
+    quick_start()

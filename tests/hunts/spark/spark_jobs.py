@@ -21,6 +21,8 @@ SHORT = range(3)
 def hunt(seed: int) -> Mapping[str, int]:
     way = WAYS[seed % len(WAYS)]
     alone, many = trial(Random(seed).choice([*MERGED]), seed), libraries(seed)
+    if seed in SHORT:
+        many = many[:1]
     found = differences(shared_session(), [alone, *many], way)
     if found:
         raise AssertionError("\n\n".join(found))

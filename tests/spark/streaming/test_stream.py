@@ -19,14 +19,14 @@ from .cutting import collected, cut, stream_of, write_pieces
 from .sensors import LIBRARY, arriving, expected, found, heartbeat, readings, table
 
 
-def test_a_stream_that_is_cut_in_ten_ways_puts_out_what_the_reference_does(
+def test_a_stream_that_is_cut_in_any_way_puts_out_what_the_reference_does(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = readings(60, Random(1))
     wanted = expected(rows)
     assert {name for name, *_ in wanted} == {"Jump", "Silence", "Extremes"}
 
-    for seed in range(10):
+    for seed in range(4):
         random = Random(seed)
         folder = tmp_path / str(seed)
         pieces = cut(arriving(rows, random), random, most=4)
