@@ -3,7 +3,7 @@
 In come `--times`, and options for pytest, which every lane gets; out go how far the lanes are,
 their reports, each in one piece when its lane ends, then what has failed, with `--times` the
 slowest tests of all lanes, and one exit code: 0 if everything has passed. What fails while all
-lanes run is run once more when nothing is beside it: two processors for six lanes, brokers and
+lanes run is run once more when nothing is beside it: two processors for seven lanes, brokers and
 databases leave some waits too short. What passes then is named, and does not fail the run. A lane
 is a process that has nothing in common with the others: neither session, broker, port nor folder.
 One lane has whatever the others leave, so that no test is left out. A single test, or a folder of
@@ -37,11 +37,11 @@ LANES = {
     ),
     "processes": (
         "tests/spark/streaming/command",
-        "tests/spark/kafka",
         "tests/spark/streaming/test_elsewhere.py",
         "tests/spark/test_elsewhere.py",
         "tests/hunts/servers",
     ),
+    "kafka": ("tests/spark/kafka",),
     "servers": ("tests/server", "tests/history"),
     "brokers": ("tests/brokers", "tests/channel", "tests/federation"),
 }

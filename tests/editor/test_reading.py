@@ -69,7 +69,7 @@ def test_ports_and_labels_before_a_mistake_are_known_behind_it() -> None:
     assert [each.name for each in rule.inside] == ["a", "t", "l1", "l2"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_any_damage_is_survived(data: st.DataObject) -> None:
     text = TYPES + FILTER + ECL

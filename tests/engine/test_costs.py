@@ -17,7 +17,7 @@ eventtype B : A {}
 eventtype Wide : A { attribute string s1, s2, s3, s4, s5, s6; }
 eventtype Out {}
 """
-KEYS = 200
+KEYS = 60
 
 
 def library(head: str, ports: str) -> ensue.Library:
@@ -110,7 +110,7 @@ def test_events_that_left_the_window_are_not_saved() -> None:
     run = library(head, ports).start()
 
     sizes = []
-    for second in range(2_000):
+    for second in range(1_000):
         run.push(event(second, 1))
         if second % 100 == 99:
             sizes.append(len(run.snapshot()))
