@@ -25,7 +25,7 @@ class Way:
     def drawn(cls, seed: int) -> Way:
         random = Random(seed)
         return cls(
-            random.choice(["reference", "step"]),
+            random.choice(["reference", "step", "step"]),
             random.choice([0, 0, 3, 20]),
             random.choice([1, 1, 7, 1000]),
             random.random() < 0.3,

@@ -1,8 +1,8 @@
 """Random libraries, streams and placements, by a seed: what is drawn leans to rules that split.
 
-Six types of events, one port or more for each; rules of every operator; types (or sources) put on
-two to four sites. The libraries of `tests.oracle` are drawn on other lines, and are placed here
-too.
+Six types of events, one port or more for each; rules of every operator, fed by each other,
+internal or not, with parameters; types (or sources) put on two to four sites. The libraries of
+`tests.oracle` are drawn on other lines, and are placed here too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from tests.oracle import generator
 from tests.oracle.values import generator as values_generator
 
 TYPES = """
+parameter long least = 1;
+parameter duration length = 2 s;
+parameter duration pause = 2 s;
 eventtype Base { attribute long k; attribute long v; };
 eventtype T0 : Base { attribute string s; };
 eventtype T1 : Base { attribute double d; };
@@ -35,6 +38,9 @@ eventtype Out2 : Base { };
 eventtype Out3 : Base { };
 """
 NAMES = ("T0", "T1", "T2", "T3", "T4", "T5")
+WHERES = ("", "", " where v > least", " where v < 3")
+LENGTHS = ("1 s", "length", "4 s", "8 s")
+KINDS = ("split", "split", "ecl", "ecl", "modes", "aborts", "own", "own", "oracle", "values")
 BEGIN = 1_700_000_000_000_000
 SECOND = 1_000_000
 
@@ -63,7 +69,7 @@ class Trial:
 def trial(seed: int) -> Trial:
     """The trial of a seed."""
     random = Random(seed)
-    kind = random.choice(["split", "split", "split", "own", "own", "oracle", "values"])
+    kind = random.choice(KINDS)
     if kind == "oracle":
         plain = PlainTrial(generator.scenario(seed))
         library, given = plain.library, list(plain.events)
@@ -71,9 +77,11 @@ def trial(seed: int) -> Trial:
         related = RelatedTrial(values_generator.scenario(seed))
         library, given = related.library, list(related.events)
     else:
-        library = _splitting(random) if kind == "split" else _library(random)
-        given = [conform(each, library.checked.types) for each in _events(random)]
-    return _at(_sites(random, library, given) if kind != "split" else SPLIT, seed, library, given)
+        library = MAKERS[kind](random)
+        drawn = _phases(random) if kind in ("modes", "aborts") else _events(random)
+        given = [conform(each, library.checked.types) for each in drawn]
+    is_split = kind not in ("own", "oracle", "values")
+    return _at(SPLIT if is_split else _sites(random, library, given), seed, library, given)
 
 
 def placed(seed: int, library: ensue.Library, events: list[Event]) -> Trial:
@@ -113,8 +121,7 @@ def _splitting(random: Random) -> ensue.Library:
             own = [random.choice(types) for _ in range(random.choice([1, 2, 2, 3]))]
             names = [chr(ord("a") + len(ports) + number) for number in range(len(own))]
             for kind, name in zip(own, names, strict=True):
-                where = random.choice(["", "", " where v > 1", " where v < 3"])
-                declared.append(f"{kind} {name}{where}")
+                declared.append(f"{kind} {name}{random.choice(WHERES)}")
             ports += names
             trees.append(_tree(random, names, labels, timeouts))
         body = random.choice([" + ", " ; ", " ; ", " || "]).join(trees)
@@ -122,12 +129,123 @@ def _splitting(random: Random) -> ensue.Library:
             # One more branch, of events at one of the sites or at two.
             body += f" || {_tree(random, random.sample(ports, min(2, len(ports))), labels, False)}"
         body += random.choice(["", " by k"])
-        try:
-            rule = _rule_of(random, "R0", "Out", ports, declared, body, labels, relates)
-            return ensue.parse(TYPES + rule)
-        except LibraryError as error:
-            if "never" not in str(error):
-                raise
+        rule = _rule_of(random, "R0", "Out", ports, declared, body, labels, relates)
+        library = _parsed(random, rule)
+        if library is not None:
+            return library
+
+
+def _parsed(random: Random, rules: str) -> ensue.Library | None:
+    """The library of some rules, with values for some parameters; None if a rule never triggers."""
+    values = {"least": random.choice([0, 1, 2]), "length": random.choice(["1 s", "3 s"])}
+    try:
+        return ensue.parse(TYPES + rules, parameters=values if random.random() < 0.5 else {})
+    except LibraryError as error:
+        if "circle" not in str(error) and "never" not in str(error):
+            raise
+        return None
+
+
+def _grouped(random: Random) -> tuple[list[str], list[list[str]]]:
+    """Ports with their declarations, and the names of those at each of two or three sites."""
+    groups = [["T0", "T1"], ["T2", "T4"], ["T5"]]
+    random.shuffle(groups)
+    declared: list[str] = []
+    names: list[list[str]] = []
+    for types in groups[: random.choice([2, 2, 3])]:
+        own = [random.choice(types) for _ in range(random.choice([1, 2, 2, 3]))]
+        names.append([chr(ord("a") + len(declared) + number) for number in range(len(own))])
+        for kind, name in zip(own, names[-1], strict=True):
+            declared.append(f"{kind} {name}{random.choice(WHERES)}")
+    return declared, names
+
+
+def _split_ecl(random: Random) -> ensue.Library:
+    """An `ecl` with a subexpression at each of its sites."""
+    while True:
+        declared, names = _grouped(random)
+        joined = random.choice(["accumulate", "accumulate", "sequential", "select"])
+        inner = ", ".join(_ecl_of(random, ports) for ports in names)
+        body = f"{joined} {{ {inner} }}"
+        if random.random() < 0.2:
+            body = f"do {{ {body} }} unless {{ {random.choice(random.choice(names))} }}"
+        if random.random() < 0.1:
+            body = f"accumulate {{ {body}, {random.choice(['timeout(1 s)', '< v > 2 >'])} }}"
+        library = _parsed(random, _ecl_rule(random, declared, f"notify {{ {body} }}"))
+        if library is not None:
+            return library
+
+
+def _modal(random: Random) -> ensue.Library:
+    """An `ecl` with modes that use the ports of several sites, or of one."""
+    while True:
+        declared, names = _grouped(random)
+        ports = [port for group in names for port in group]
+        modes = [
+            f"in ({_ecl_of(random, [random.choice(ports)])}) do {{"
+            f" {random.choice(['repeat', 'repeat', 'persist', 'loop'])}"
+            f" {{ notify {{ {_ecl_of(random, random.sample(ports, min(2, len(ports))))} }} }} }}"
+            for _ in range(random.choice([2, 2, 3]))
+        ]
+        body = f"modes {{ {' '.join(modes)} }}"
+        if random.random() < 0.2:
+            body = f"parallel {{ {body}, repeat {{ notify {{ {_ecl_of(random, ports[:2])} }} }} }}"
+        library = _parsed(random, _ecl_rule(random, declared, body, "repeat"))
+        if library is not None:
+            return library
+
+
+def _ecl_rule(random: Random, declared: list[str], body: str, keep: str = "") -> str:
+    keep = keep or random.choice(["repeat", "repeat", "repeat", "loop", "persist", "repeat(2)"])
+    by = random.choice(["", "", " by k"])
+    return f"eventtype Done {{ }};\neventtype Half : Done {{ }};\nDone ecl R0 ({', '.join(declared)}){by}\n{{ {keep} {{ {body} }} }}"
+
+
+def _ecl_of(random: Random, ports: list[str]) -> str:
+    """An expression over all of some ports, in their order."""
+    if len(ports) == 1:
+        return random.choice([ports[0], ports[0], ports[0], f"repeat(2) {{ {ports[0]} }}"])
+    cut = random.randrange(1, len(ports))
+    parts = [_ecl_of(random, each) for each in (ports[:cut], ports[cut:])]
+    if random.random() < 0.12:
+        return f"do {{ {parts[0]} }} unless {{ {parts[1]} }}"
+    if random.random() < 0.08:
+        parts[0] = f"push(Half) {{ {parts[0]} }}"
+    kinds = ["accumulate", "sequential", "sequential", "select", "select*", "parallel"]
+    kind = random.choices(kinds, [4, 4, 4, 2, 1, 0.2])[0]
+    return f"{kind} {{ {', '.join(parts)} }}"
+
+
+def _aborting(random: Random) -> ensue.Library:
+    """A filter of branches that abort and revive each other's labels."""
+    while True:
+        declared, names = _grouped(random)
+        ports = [port for group in names for port in group]
+        labels: list[str] = []
+        trees = []
+        for group in (*names, *names[: random.choice([0, 1])]):
+            labels.append(f"l{len(labels)}")
+            trees.append(f"{labels[-1]}:{_tree(random, group, labels, False)}")
+        body = random.choice([" | ", " | ", " || ", " + ", " ; "]).join(trees)
+        cases = []
+        for label in labels:
+            changes = " ".join(
+                f"{random.choice(['abort', 'revive', 'toggle'])}({random.choice(labels)});"
+                for _ in range(random.choice([0, 1, 2]))
+            )
+            cases.append(
+                f"    case {label}: push new Out {{ v = {random.choice(ports)}.v }}; {changes}"
+            )
+        within = random.choice(["", "", f" within {random.choice(LENGTHS)}"])
+        by = random.choice(["", "", " by k"])
+        started = f"abort({random.choice(labels)});" if random.random() < 0.2 else ""
+        library = _parsed(
+            random,
+            f"Out correlation R0 ({', '.join(declared)}) {body}{within}{by}\n"
+            f"{{ {started}\n{chr(10).join(cases)}\n}}",
+        )
+        if library is not None:
+            return library
 
 
 # --- sites --------------------------------------------------------------------------------------
@@ -175,18 +293,33 @@ def _events(random: Random) -> list[Event]:
     time, found = BEGIN, []
     for number in range(random.randrange(10, 70)):
         time += random.choice([0, 0, SECOND // 4, SECOND // 2, SECOND, 2 * SECOND])
-        name = random.choice(names)
-        data: dict[str, Any] = {"k": random.randrange(keys), "v": random.randrange(5)}
-        if random.random() < 0.05:
-            data["k"] = None
-        if name == "T0":
-            data["s"] = random.choice(["x", "y"])
-        if name == "T1":
-            data["d"] = random.choice([0.5, 1.0, 2.5])
-        if name == "T3":
-            data["w"] = format_time(time)
-        extensions = {"subject": "q"} if random.random() < 0.2 else {}
-        found.append(Event(f"e{number}", random.choice(["s1", "s2"]), name, time, data, extensions))
+        found.append(_event(random, f"e{number}", random.choice(names), time, keys))
+    return found
+
+
+def _event(random: Random, identity: str, name: str, time: int, keys: int) -> Event:
+    data: dict[str, Any] = {"k": random.randrange(keys), "v": random.randrange(5)}
+    if random.random() < 0.05:
+        data["k"] = None
+    if name == "T0":
+        data["s"] = random.choice(["x", "y"])
+    if name == "T1":
+        data["d"] = random.choice([0.5, 1.0, 2.5])
+    if name == "T3":
+        data["w"] = format_time(time)
+    extensions = {"subject": "q"} if random.random() < 0.2 else {}
+    return Event(identity, random.choice(["s1", "s2"]), name, time, data, extensions)
+
+
+def _phases(random: Random) -> list[Event]:
+    """Events that come in phases, in each of which some types are usual and all others rare."""
+    time, found = BEGIN, []
+    for _ in range(random.randrange(2, 7)):
+        usual = random.sample(NAMES, 2)
+        for _ in range(random.randrange(3, 25)):
+            time += random.choice([0, SECOND // 4, SECOND // 2, SECOND])
+            name = random.choice(usual) if random.random() < 0.85 else random.choice(NAMES)
+            found.append(_event(random, f"e{len(found)}", name, time, 2))
     return found
 
 
@@ -202,12 +335,14 @@ def _library(random: Random) -> ensue.Library:
             fed = [f"Out{n + 1 if n else ''}" for n in range(each)] if random.random() < 0.6 else []
             rules.append(_rule(random, f"R{each}", outputs[each], fed))
         random.shuffle(rules)
-        try:
-            return ensue.parse(TYPES + "\n".join(rules))
-        except LibraryError as error:
-            last = error
-            if "circle" not in str(last) and "never" not in str(last):
-                raise
+        library = _parsed(random, "\n".join(rules))
+        if library is not None:
+            return library
+
+
+def _number_of(output: str) -> int:
+    """The number of the rule that puts out a type."""
+    return int(output.removeprefix("Out") or 1) - 1
 
 
 def _rule(random: Random, name: str, output: str, fed: list[str]) -> str:
@@ -217,8 +352,8 @@ def _rule(random: Random, name: str, output: str, fed: list[str]) -> str:
         types[random.randrange(size)] = random.choice(fed)
     ports = [chr(ord("a") + number) for number in range(size)]
     declared = [
-        f"{kind} {port}"
-        + random.choice(["", "", "", " where v > 1", " where v < 4", " where k != 2"])
+        f"{kind} {port}{f' from R{_number_of(kind)}' if kind in fed else ''}"
+        + random.choice(["", "", "", " where v > least", " where v < 4", " where k != 2"])
         for kind, port in zip(types, ports, strict=True)
     ]
     by = random.choice(["", "", " by k"])
@@ -261,7 +396,7 @@ def _rule_of(
 ) -> str:
     clauses = ""
     if random.random() < 0.5:
-        clauses += f" within {random.choice(['1 s', '2 s', '4 s', '8 s'])}"
+        clauses += f" within {random.choice(LENGTHS)}"
     if relates:
         clauses += random.choice(["", "", " keep last", " keep all", " keep none"])
         clauses += random.choice(["", " bind latest", " bind latest", " bind first", " bind last"])
@@ -298,8 +433,9 @@ def _rule_of(
         # What is sent on is of the type of the rule: `Base` takes every event.
         output = "Base"
         inside += f"\n    case true: push {random.choice(ports)};"
+    role = "internal " if random.random() < 0.2 else ""
     return (
-        f"{output} correlation {name} ({', '.join(declared)})\n    {body}{clauses}\n"
+        f"{role}{output} correlation {name} ({', '.join(declared)})\n    {body}{clauses}\n"
         f"{{\n{started}{inside}\n}}"
     )
 
@@ -328,7 +464,7 @@ def _tree(random: Random, ports: list[str], labels: list[str], timeouts: bool) -
 def _ecl(random: Random, name: str, ports: list[str], declared: list[str], by: str) -> str:
     def part(depth: int) -> str:
         if depth == 0 or random.random() < 0.3:
-            return random.choice([*ports, *ports, "< v > 2 >", "timeout(2 s)"])
+            return random.choice([*ports, *ports, "< v > 2 >", "timeout(pause)"])
         inner = [part(depth - 1) for _ in range(2)]
         kind = random.choice(["accumulate", "select", "sequential", "select*"])
         if random.random() < 0.25:
@@ -340,3 +476,12 @@ def _ecl(random: Random, name: str, ports: list[str], declared: list[str], by: s
         f"eventtype Out{name} {{ }};\nOut{name} ecl {name} ({', '.join(declared)}){by}\n"
         f"{{ {keep} {{ notify {{ {part(2)} }} }} }}"
     )
+
+
+MAKERS = {
+    "split": _splitting,
+    "own": _library,
+    "ecl": _split_ecl,
+    "modes": _modal,
+    "aborts": _aborting,
+}

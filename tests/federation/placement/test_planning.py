@@ -9,7 +9,7 @@ import pytest
 import ensue
 from ensue.errors import UsageError
 from ensue.federation.placement import PlacedRule, Sites, place
-from ensue.lang.printer import print_filter
+from ensue.lang.printer import print_ecl, print_filter
 
 TYPES = """
 eventtype A { attribute long v; attribute string host; };
@@ -96,13 +96,62 @@ def test_the_reason_why_a_rule_stays_whole_is_said(rule: str, reason: str) -> No
     assert any(reason in part.why for part in found.parts.values())
 
 
-def test_an_ecl_stays_whole_and_says_why() -> None:
-    found = placed(
-        "eventtype Done { };\nDone ecl R (A a, C c) { repeat { notify { sequential { a, c } } } }"
-    )["R"]
+ECL_NEEDS = [
+    ("notify { accumulate { sequential { a, b }, c } }", "a ; b"),
+    ("notify { sequential { c, accumulate { a, b } } }", "a + b"),
+    ("notify { select { sequential { a, b }, sequential { b, b, c } } }", "a ; b | b ; b"),
+    ("sequential { a, notify { c }, notify { sequential { b, c } } }", "a | a ; b"),
+    ("notify { accumulate { persist { sequential { a, b } }, c } }", "a ; b"),
+    ("notify { accumulate { do { sequential { a, b } } unless { c }, c } }", "a ; b"),
+    ("notify { sequential { fail { do { c } unless { sequential { a, b } } }, c } }", "a ; b"),
+    ("notify { accumulate { sequential { a, b }, repeat(3) { c }, < v > 1 > } }", "a ; b"),
+    ("notify { accumulate { sequential { a, timeout(1 s), b }, c } }", "a ; b"),
+]
+ECL_NEEDS_NOTHING = [
+    ("notify { select { sequential { a, b }, c } }", "can put out without anything from"),
+    (
+        "notify { accumulate { repeat(2) { do { sequential { a, b } } unless { c } }, c } }",
+        "without",
+    ),
+    ("notify { accumulate { select* { a, b }, c } }", "counts by itself"),
+    ("modes { in (c) do { notify { accumulate { a, b } } } in (a) do { notify { c } } }", "mode"),
+]
 
-    assert not found.split_sites
-    assert all("ecl" in part.why for part in found.parts.values())
+
+def ecl(body: str, ports: str = "A a, B b, C c") -> PlacedRule:
+    tables = {**SITES, "place": [{"rule": "R", "at": "yard"}]}
+    text = f"eventtype Done {{ }};\nDone ecl R ({ports}) {{ repeat {{ {body} }} }}"
+    return placed(text, tables)["R"]
+
+
+@pytest.mark.parametrize(("body", "expected"), ECL_NEEDS)
+def test_what_no_output_of_an_ecl_does_without_is_needed(body: str, expected: str) -> None:
+    assert needed(ecl(body))["plant"] == expected
+
+
+@pytest.mark.parametrize(("body", "reason"), ECL_NEEDS_NOTHING)
+def test_the_reason_why_nothing_of_an_ecl_is_needed_is_said(body: str, reason: str) -> None:
+    part = ecl(body).parts["plant"]
+
+    assert part.needed is None
+    assert reason in part.why
+
+
+def test_the_part_of_an_ecl_that_begins_with_its_round_runs_at_its_site() -> None:
+    def running(body: str) -> str | None:
+        part = ecl(body).parts["plant"].running
+        return None if part is None else print_ecl(part.body)
+
+    assert running("notify { accumulate { sequential { a, b }, c } }") == (
+        "parallel { notify { sequential { a, b } } }"
+    )
+    assert running("notify { accumulate { a, sequential { b, b }, c } }") == (
+        "parallel { notify { a }, notify { sequential { b, b } } }"
+    )
+    # It begins when `c` comes, when another part fails, or waits for an event of any site.
+    assert running("notify { sequential { c, accumulate { a, b } } }") is None
+    assert running("notify { do { accumulate { sequential { a, b }, c } } unless { c } }") is None
+    assert running("notify { accumulate { sequential { a, b }, < v > 1 >, c } }") is None
 
 
 def test_only_fields_that_are_read_at_the_home_travel() -> None:

@@ -67,5 +67,5 @@ def test_a_site_of_another_version_is_refused_with_both_numbers() -> None:
     data = written(SiteRun(placement, placement.sites.names[0]))
     kind, version, *rest = msgspec.msgpack.decode(data)
 
-    with pytest.raises(SnapshotError, match="has version 2, and this version of ensue reads"):
+    with pytest.raises(SnapshotError, match="has version 3, and this version of ensue reads"):
         saved.read(msgspec.msgpack.encode([kind, version + 1, *rest]))

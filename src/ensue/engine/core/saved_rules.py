@@ -165,7 +165,7 @@ def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
     extras: dict[int, SavedExtra] = {}
     read_whole = _ports_read(rule)
     for key, instance in rule.held().items():
-        active = sorted(_active(instance, now))
+        active = sorted(active_states(instance, now))
         number = states.setdefault(tuple(active), len(states))
         saved_key = list(key) if isinstance(key, tuple) else key
         places = _save_places(instance, frozenset(active), read_whole)
@@ -177,7 +177,8 @@ def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
     return SavedRule(rule.name, rule.form, machine, sets, keys, extras)
 
 
-def _active(instance: Runner, now: int | None) -> Iterable[int]:
+def active_states(instance: Runner, now: int | None) -> Iterable[int]:
+    """The active states of an instance on a machine, without those that a window has left."""
     if isinstance(instance, WindowedFilter):
         oldest = -NOW if now is None else now - (instance.stepper.machine.window or 0)
         return [state for state, start in instance.active.items() if start >= oldest]

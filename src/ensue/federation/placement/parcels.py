@@ -1,8 +1,10 @@
 """Parcels: what one site tells another, and its form on the wire.
 
 A parcel goes from one site to another. It brings events, each with its place and with the rules and
-ports for which it comes; *marks*, before which nothing more comes for a rule; and *resets*, by
-which the home of a rule says from where on matches count. Parcels between two sites are numbered,
+ports for which it comes; *marks*, before which nothing more comes for a rule; *resets*, by which
+the home of a rule says from where on matches count; and *holds*, by which it says which ports of
+the other site are of no use to it. A site that is to send again what it has held back answers with
+the number of the parcel that says so. Parcels between two sites are numbered,
 so that a repeated one is dropped and a lost one is noticed. On the wire a parcel is one CloudEvent.
 """
 
@@ -53,8 +55,22 @@ class Reset(msgspec.Struct, frozen=True):
     since: Since
 
 
+class Hold(msgspec.Struct, frozen=True):
+    """Events of these ports of a rule, and no others, are of no use from a place on, under one key
+    (as `outposts.key_name` says it), until another hold for it comes."""
+
+    rule: str
+    key: str
+    since: Place
+    ports: frozenset[str]
+
+
 class Parcel(msgspec.Struct, frozen=True):
-    """What goes from one site to another at once. `mark` is for all rules but those in `marks`."""
+    """What goes from one site to another at once. `mark` is for all rules but those in `marks`.
+
+    `done` says of rules for which the other site holds events back before which place they have
+    read everything; `answers` is the number of a parcel of the other site, if it asked for events.
+    """
 
     sender: str
     receiver: str
@@ -64,14 +80,23 @@ class Parcel(msgspec.Struct, frozen=True):
     resets: tuple[Reset, ...]
     mark: Place
     marks: dict[str, Place]
+    holds: tuple[Hold, ...] = ()
+    done: dict[str, Place] = {}
+    answers: int | None = None
 
     @property
     def messages(self) -> int:
-        """How many messages it stands for: one for each event, and one for all resets.
+        """How many messages it stands for: one for each event, and one for all words of a home.
 
         What has come before rides along with an event that has not, or is one message.
         """
-        return max(self.events, bool(self.loads)) + bool(self.resets)
+        return max(self.events, bool(self.loads)) + self.words
+
+    @property
+    def words(self) -> int:
+        """One if a home says something in it, or a site answers without an event."""
+        is_answer = self.answers is not None and not self.loads
+        return int(bool(self.resets or self.holds) or is_answer)
 
     @property
     def events(self) -> int:
@@ -96,6 +121,9 @@ def to_event(parcel: Parcel) -> Event:
         "resets": [[each.rule, each.key, each.since] for each in parcel.resets],
         "mark": parcel.mark,
         "marks": parcel.marks,
+        "holds": [[each.rule, each.key, each.since, sorted(each.ports)] for each in parcel.holds],
+        "done": parcel.done,
+        "answers": parcel.answers,
     }
     identity = f"{parcel.sender}:{parcel.receiver}:{parcel.instance}:{parcel.number}"
     return Event(
@@ -121,6 +149,9 @@ def from_event(event: Event, types: TypeSystem) -> Parcel:
             tuple(Reset(*each) for each in data.resets),
             data.mark,
             data.marks,
+            tuple(Hold(rule, key, at, frozenset(of)) for rule, key, at, of in data.holds),
+            data.done,
+            data.answers,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise EventError([f"`{event.id}` is no parcel of a site: {error!r}"]) from None
@@ -142,6 +173,9 @@ class _Written(msgspec.Struct):
     resets: list[tuple[str, str, Since]]
     mark: Place
     marks: dict[str, Place]
+    holds: list[tuple[str, str, Place, list[str]]]
+    done: dict[str, Place]
+    answers: int | None
 
 
 def _load(given: _WrittenLoad, types: TypeSystem) -> Load:

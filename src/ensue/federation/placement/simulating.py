@@ -31,7 +31,10 @@ Link = tuple[str, str]
 
 @dataclass
 class Crossed:
-    """What crossed the links between sites: events, resets (all at once count as one), and marks.
+    """What crossed the links between sites: events, words of homes, and marks.
+
+    All resets and holds that a home says at once count as one, and so does the answer of a site
+    that has no event to send with it.
 
     `of_types` counts, for each site, the events whose type some rule reads, and `matched` those
     that match a port.
@@ -114,8 +117,8 @@ class Simulation:
         for name, run in self.sites.items():
             for parcel in run.parcels(marks):
                 link = (name, parcel.receiver)
-                self.crossed.events[link] += parcel.messages - bool(parcel.resets)
-                self.crossed.resets[link] += bool(parcel.resets)
+                self.crossed.events[link] += parcel.messages - parcel.words
+                self.crossed.resets[link] += parcel.words
                 self.crossed.marks += not parcel.messages
                 queue = self._links[link]
                 due = self._now + self._random.randint(0, self._delay)

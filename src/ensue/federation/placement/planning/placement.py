@@ -5,9 +5,12 @@ triggers and puts out: its only site if all its events arise at one, the site th
 it, or else the site to which the fewest events travel: as many as rates say, where sites have some,
 and as there are ports with events that travel one by one where not. Every other site
 with events of the rule sends them to the home, the fields that are read there alone. Where the rule
-cannot match before something has come to pass at a site (`needs`), that site holds its events back
-until it has, and the home takes them all at once. Branches that share nothing (`branches`) are each
-placed as a rule of their own.
+cannot put anything out before something has come to pass at a site (`needs` for filters,
+`ecl_needs`), that site holds its events back until it has, and the home takes them all at once.
+Where a rule can lose its use for ports and find it again (labels that are aborted, expressions that
+go on), a site that holds nothing back by itself does so when the home says it. Branches that share
+nothing (`branches`) are each placed as a rule of their own. A rule with anything in it that
+planning does not know (`known`) is placed whole.
 
 Nothing is run here; sites run in `running`.
 """
@@ -18,14 +21,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
-from ensue.federation.placement.fields import Fields, fields_of
+from ensue.federation.placement.fields import WHOLE, Fields, fields_of
 from ensue.federation.placement.planning.branches import groups_of, is_impossible, tests_of
+from ensue.federation.placement.planning.ecl_needs import has_modes, needed_of_ecl, running_at
+from ensue.federation.placement.planning.known import unknown_in
 from ensue.federation.placement.planning.needs import alone_enough, is_followed, needed_of
 from ensue.federation.placement.planning.refusing import refuse_histories
 from ensue.federation.placement.sites import Site, Sites
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.checking.ecl import expressions_in
 from ensue.lang.checking.feeding import outputs_of
-from ensue.lang.derived.parts import parts_of, ports_in
+from ensue.lang.derived.parts import changed_labels, labels_in, parts_of, ports_in
 from ensue.lang.derived.relating import aggregates_of, has_timeout
 from ensue.lang.derived.wiring import rules_named
 from ensue.lang.syntax import (
@@ -36,6 +42,9 @@ from ensue.lang.syntax import (
     FilterCorrelation,
     PushNew,
     PushPort,
+    Then,
+    Timeout,
+    Times,
     TimerPort,
 )
 
@@ -50,8 +59,8 @@ class SitePart:
     """What one site does for a rule that runs elsewhere.
 
     With `needed`, events wait until it is matched; `keeps_witnesses` says that of the waiting
-    events only the events are kept on which a match can stand. Without it, `why` says why none
-    waits.
+    events only the events are kept on which a match can stand, and `running`, the subexpressions
+    that run at the site, only the events that these wait for. Without `needed`, `why` says why none waits.
     """
 
     site: str
@@ -59,6 +68,7 @@ class SitePart:
     needed: Filter | None
     why: str = ""
     keeps_witnesses: bool = False
+    running: EclCorrelation | None = None
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,8 @@ class PlacedRule:
 
     Where branches of a rule are placed apart, it is some of them: `name` tells them apart,
     `correlation` is the whole rule, and `reading` what there is of it here. `resets` is set where
-    the home tells sites what it has forgotten.
+    the home tells sites what it has forgotten at an output. `unknown` is what planning does not
+    know in it.
     """
 
     name: str
@@ -81,6 +92,7 @@ class PlacedRule:
     feeders: tuple[str, ...]
     why: str
     resets: bool = False
+    unknown: tuple[str, ...] = ()
 
     @property
     def is_whole(self) -> bool:
@@ -91,12 +103,22 @@ class PlacedRule:
     def forgets_idle_keys(self) -> bool:
         """Whether a key that stands as at its start can be dropped: nothing was counted from it."""
         rule = self.correlation
-        return (
-            isinstance(rule, FilterCorrelation)
-            and not rule.initially
-            and not has_timeout(rule)
-            and not any(isinstance(port, TimerPort) for port in rule.ports)
+        return not self.unknown and not (
+            (isinstance(rule, FilterCorrelation) and rule.initially) or has_clock(rule)
         )
+
+    @property
+    def sleeps(self) -> Mapping[str, frozenset[str]]:
+        """The ports that sites may be told to hold back, while no state of the rule waits for them.
+
+        None where a site holds back by itself what the home reads behind a gate, where readings
+        say in what order timers fire, and of a rule that never loses its use for a port for long.
+        """
+        rule = self.correlation
+        goes_on = isinstance(rule, EclCorrelation) or bool(changed_labels(rule))
+        if self.unknown or self.split_sites or not goes_on or (has_clock(rule) and rule.clauses.by):
+            return {}
+        return {site: frozenset(part.ports) for site, part in self.parts.items()}
 
     @property
     def split_sites(self) -> tuple[str, ...]:
@@ -113,6 +135,15 @@ class Placement:
     order: tuple[str, ...] = field(default=())
     feeds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The rules of `rules` that read what each puts out."""
+
+
+def has_clock(rule: Correlation) -> bool:
+    """Whether time alone may change something in it: it has timers or timeouts."""
+    if any(isinstance(port, TimerPort) for port in rule.ports):
+        return True
+    if isinstance(rule, EclCorrelation):
+        return any(isinstance(part, Timeout) for part in expressions_in(rule.body))
+    return has_timeout(rule)
 
 
 def place(library: CheckedLibrary, sites: Sites) -> Placement:
@@ -140,10 +171,14 @@ def place(library: CheckedLibrary, sites: Sites) -> Placement:
             if isinstance(port, EventPort)
         }
         traffic = _Traffic(sites, accepted)
-        groups = groups_of(correlation, origins, accepted)
+        unknown = tuple(unknown_in(correlation))
+        groups = [()] if unknown else groups_of(correlation, origins, accepted)
         pieces_of_rule = [
             _placed(
-                _Piece(correlation, group, len(groups) == 1, numbers[name]), origins, fed, traffic
+                _Piece(correlation, group, len(groups) == 1, numbers[name], unknown),
+                origins,
+                fed,
+                traffic,
             )
             for group in groups
         ]
@@ -203,6 +238,7 @@ class _Piece:
     branches: tuple[int, ...]
     is_all: bool
     number: int
+    unknown: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -237,7 +273,7 @@ def _placed(
         for site in traffic.sites.names
         if any(site in at for at in origins.values())
     }
-    parts = {site: _part(site, ports, correlation, origins) for site, ports in ports_at.items()}
+    parts = {site: _part(site, ports, piece, origins) for site, ports in ports_at.items()}
     home, why = _home(correlation.name, ports_at, parts, traffic)
     others = {site: part for site, part in parts.items() if site != home}
     return PlacedRule(
@@ -248,12 +284,13 @@ def _placed(
         home,
         ports_at,
         others,
-        fields_of(correlation),
+        dict.fromkeys(origins, WHOLE) if piece.unknown else fields_of(correlation),
         feeders,
         why,
         isinstance(correlation, FilterCorrelation)
         and len(correlation.branches) == 1
         and correlation.clauses.keep != "all",
+        piece.unknown,
     )
 
 
@@ -316,36 +353,51 @@ class _Traffic:
 def _part(
     site: str,
     ports: tuple[str, ...],
-    correlation: Correlation,
+    piece: _Piece,
     origins: Mapping[str, tuple[str, ...]],
 ) -> SitePart:
     """What a site does for a rule that runs elsewhere."""
-    why = _why_whole(correlation)
+    correlation = piece.reading
+    why = _why_whole(piece)
     if why:
         return SitePart(site, ports, None, why)
-    assert isinstance(correlation, FilterCorrelation)
     local = frozenset(port for port, at in origins.items() if at == (site,))
-    needed = needed_of(correlation, local)
+    is_ecl = isinstance(correlation, EclCorrelation)
+    needed = (
+        needed_of_ecl(correlation, local)
+        if isinstance(correlation, EclCorrelation)
+        else needed_of(correlation, local)
+    )
     if needed is None:
-        return SitePart(site, ports, None, f"it can trigger without anything from `{site}`")
+        verb = "put out" if is_ecl else "trigger"
+        return SitePart(site, ports, None, f"it can {verb} without anything from `{site}`")
     if not is_followed(needed):
         return SitePart(
             site, ports, None, "a bracket in it is repeated too often to be followed there"
         )
     if alone_enough(needed, ports):
         return SitePart(site, ports, None, "each of these events counts by itself")
-    return SitePart(site, ports, needed, "", _keeps_witnesses(correlation, needed, ports, local))
-
-
-def _why_whole(correlation: Correlation) -> str:
-    """Why no part of a rule can run away from its home; nothing if one can."""
     if isinstance(correlation, EclCorrelation):
-        return "every event may move an `ecl` on, whether it completes a part or not"
+        running = running_at(correlation, ports, local)
+        return SitePart(site, ports, needed, running=running)
+    keeps = _keeps_witnesses(correlation, needed, ports, local)
+    return SitePart(site, ports, needed, keeps_witnesses=keeps)
+
+
+def _why_whole(piece: _Piece) -> str:
+    """Why no part of a rule can run away from its home; nothing if one can."""
+    correlation = piece.reading
+    if piece.unknown:
+        names = ", ".join(f"`{each}`" for each in piece.unknown)
+        return f"it has {names}, of which a placement does not know what it needs"
     if any(isinstance(port, TimerPort) for port in correlation.ports):
         return "its timers count from its first event, and that must travel"
-    if any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
+    if isinstance(correlation, EclCorrelation):
+        if has_modes(correlation):
+            return "what it needs depends on its mode"
+    elif any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
         return "it puts something out at its first event, and that must travel"
-    if has_timeout(correlation) and correlation.clauses.by:
+    if has_clock(correlation) and correlation.clauses.by:
         return "timeouts of its keys fire in the order of their last events, and those must travel"
     return ""
 
@@ -360,11 +412,20 @@ def _keeps_witnesses(
 
     All of the site's ports must stand together in one subexpression of the only branch, and what is
     needed must be all of that: what lies between two of them, or was weakened away, would else have
-    to know of events that were dropped.
+    to know of events that were dropped. A label on the right of `;` is active whatever has come
+    before its events, so that it asks for more of them than a match.
     """
     if correlation.clauses.bind == "first" or has_timeout(correlation):
         return False
     if len(correlation.branches) != 1 or aggregates_of(correlation):
+        return False
+    later = [
+        part
+        for x in parts_of(correlation.branches)
+        if isinstance(x, Then | Times)
+        for part in (x.parts[1:] if isinstance(x, Then) else (x.body,))
+    ]
+    if any(labels_in(later)):
         return False
     voids = {port.name for port in correlation.clauses.unless}
     matched = set(ports) - voids

@@ -7,8 +7,9 @@ branch can match, so readings only gather behind it, in their order, and reading
 go late take their places among them. When it opens, the rule reads them all; only the last of them
 can trigger.
 
-A rule whose only branch has put something out has forgotten what came before. Where a site would
-therefore hold events back again, it is told so by a reset.
+A rule whose only branch has put something out has forgotten what came before, and so has an `ecl`
+that stands as at its start. Where a site would therefore hold events back again, it is told so by a
+reset. Ports that a rule without gates has no use for at the moment sleep (`sleeping`).
 
 A clock that jumps can make timers fire without an end in sight. So a home goes on in steps, and
 stops when the readings that it was given are used up; it goes on from there when it is given more.
@@ -20,9 +21,9 @@ import heapq
 import sys
 from bisect import insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import cast, get_args
+from typing import NamedTuple, cast, get_args
 
 from ensue.engine.core.instances.keys import fast_key, whole_key
 from ensue.engine.core.instances.rows import SharedTables
@@ -57,12 +58,21 @@ from ensue.federation.placement.running.outposts import (
     Following,
     key_name,
 )
+from ensue.federation.placement.running.sleeping import KeySleep, SendHold, Sleepers
 from ensue.federation.placement.snapshots.saved import SavedArrived, SavedHome
+from ensue.lang.syntax import EclCorrelation
 from ensue.machine.plan import Form
 
 PlacedOutputs = list[tuple[Place, Event]]
 SendReset = Callable[[str, str, Since], None]
 """Tells a site, under the name of a key, from where on matches count."""
+
+
+class HomeWords(NamedTuple):
+    """What a home tells other sites."""
+
+    reset: SendReset
+    hold: SendHold
 
 
 @dataclass
@@ -91,11 +101,14 @@ class HomeKey:
     instance: Instance
     gate: KeyGate | None
     fired: tuple[int, int] = (0, 0)
+    sleep: KeySleep = field(default_factory=KeySleep)
 
     def is_idle(self, now: int) -> bool:
         """Whether it stands as at its start, and can count no output of this moment."""
         instance = self.instance
         if not isinstance(instance, Runner) or not instance.is_idle(now):
+            return False
+        if self.sleep.is_any:
             return False
         last_outputs = instance.made_outputs
         return (last_outputs is None or last_outputs.time is None or last_outputs.time < now) and (
@@ -107,7 +120,7 @@ class Home:
     """One rule at the site where it triggers."""
 
     def __init__(
-        self, rule: PlacedRule, types: TypeSystem, send_reset: SendReset, engine: str = "step"
+        self, rule: PlacedRule, types: TypeSystem, words: HomeWords, engine: str = "step"
     ) -> None:
         self.rule = rule
         self._ports = Ports(rule.correlation, types)
@@ -116,7 +129,8 @@ class Home:
         self._start: InstanceStart = (
             instance_starter(rule.correlation) if self._tables is None else self._tables.starter
         )
-        self._send_reset = send_reset
+        self._words = words
+        self.sleepers = self._made_sleepers()
         self._keys: dict[Key, HomeKey] = {}
         self._alarms: list[tuple[int, int, int, HomeKey]] = []
         self._arrived: list[tuple[Place, int, Place, Arrived]] = []
@@ -144,17 +158,18 @@ class Home:
         and say before which place everything is read."""
         outputs: PlacedOutputs = []
         while True:
+            limit = self.sleepers.limit(mark)
             reading = self._arrived[0][0] if self._arrived else None
             alarm = self._next_alarm()
             is_alarm = alarm is not None and (reading is None or alarm < reading)
             following = alarm if is_alarm else reading
-            if following is None or following >= mark:
-                return outputs, mark
+            if following is None or following >= limit:
+                return outputs, limit
             if steps.left <= 0:
                 return outputs, following
             steps.left -= 1
             if is_alarm:
-                outputs += self._fire(mark if reading is None else min(mark, reading))
+                outputs += self._fire(limit if reading is None else min(limit, reading))
             else:
                 outputs += self._read(heapq.heappop(self._arrived)[3])
 
@@ -172,7 +187,9 @@ class Home:
             outputs += state.instance.start(reading)
         state.instance.last_read = next(self._count)
         if state.gate is None:
+            self.sleepers.note(state.sleep, state.instance, arrived.site, reading.ports)
             outputs += state.instance.read(reading)
+            self.sleepers.tell(state.sleep, state.name, state.instance, arrived.place)
         else:
             outputs += self._read_at_gate(state, state.gate, arrived, reading)
         self._arm(state)
@@ -185,6 +202,14 @@ class Home:
         instance = self._start(self._ports.timers, outputs, reading.time)
         state = self._keys[key] = HomeKey(key_name(key), instance, self._gate())
         return state
+
+    def _made_sleepers(self) -> Sleepers:
+        machine = None if self._tables is None else self._tables.machine
+        return Sleepers(self.rule.sleeps, machine, self._words.hold)
+
+    def begun_anew(self, site: str) -> None:
+        """Another site has begun anew, and holds nothing back because it was told to."""
+        self.sleepers.forget(site, [state.sleep for state in self._keys.values()])
 
     def _made_tables(self, form: SavedForm | None) -> Rule:
         return Rule(self.rule.correlation, self._types, SharedTables(), Numbers(), form)
@@ -208,8 +233,7 @@ class Home:
         # What was let go together is read together: the last of it says whether the gate opens.
         if arrived.place == arrived.releases and gate.is_open(reading.time):
             outputs = self._let_through(state.instance, gate)
-            if outputs:
-                self._forgotten(state, gate, arrived.place, reading.time)
+            self._reset_if_over(state, gate, arrived.place, bool(outputs))
         if reading.ports & self._voids:
             if following is not None:
                 following.starts.forget_before(arrived.place)
@@ -221,9 +245,11 @@ class Home:
 
     def _let_through(self, instance: Instance, gate: KeyGate) -> list[Event]:
         outputs: list[Event] = []
-        for _, reading in gate.waiting:
+        for place, reading in gate.waiting:
             assert not outputs, "nothing can trigger before its gate opens"
-            while (due := instance.next_due()) is not None and due <= reading.time:
+            while (due := instance.next_due()) is not None and (
+                timer_place(due, self.rule.number, instance.last_read, 0) < place
+            ):
                 early = instance.fire(due)
                 assert not early, "no timer can trigger before its gate opens"
             outputs += instance.read(reading)
@@ -252,6 +278,8 @@ class Home:
             machine=None if tables.machine is None else save_machine(tables.machine),
             rule=rule,
             gates=gates,
+            sleeps=[state.sleep.saved() for state in self._keys.values()],
+            unanswered=self.sleepers.unanswered,
             fired=[state.fired for state in self._keys.values()],
             arrived=arrived,
             last=self._last,
@@ -269,22 +297,25 @@ class Home:
         form = cast(Form, saved.rule.form)
         tables = self._tables = self._made_tables((form, machine))
         self._start = tables.starter
+        self.sleepers = self._made_sleepers()
+        self.sleepers.unanswered.update(saved.unanswered)
         restore_rule(tables, saved.rule)
         self._count = Numbers(saved.count)
         self._last = saved.last
         instances, tables.instances = tables.instances, {}
-        if not len(instances) == len(saved.gates) == len(saved.fired):
+        if not len(instances) == len(saved.gates) == len(saved.sleeps) == len(saved.fired):
             raise damaged(f"`{self.rule.name}` has other keys")
-        for (fast, instance), gate, fired in zip(
-            instances.items(), saved.gates, saved.fired, strict=True
+        for (fast, instance), gate, sleep, fired in zip(
+            instances.items(), saved.gates, saved.sleeps, saved.fired, strict=True
         ):
             key = whole_key(fast)
-            state = HomeKey(key_name(key), instance, self._gate(), fired)
+            state = HomeKey(key_name(key), instance, self._gate(), fired, KeySleep.restored(sleep))
             if (state.gate is None) != (gate is None):
                 raise damaged(f"`{self.rule.name}` is placed in another way")
             if state.gate is not None and gate is not None:
                 state.gate.restore(gate)
             self._keys[key] = state
+            self.sleepers.count(state.sleep)
             self._arm(state)
         for each in saved.arrived:
             arrived = Arrived(each.site, each.place, each.releases, each.ports, each.event)
@@ -293,18 +324,27 @@ class Home:
 
     # --- what was forgotten ---------------------------------------------------------------------
 
-    def _forgotten(self, state: HomeKey, gate: KeyGate, place: Place, now: int) -> None:
-        """The rule has triggered at a place."""
-        if self.rule.resets:
-            keeps_last = self.rule.correlation.clauses.keep == "last"
-            self._reset(state, gate, (place, 0 if keeps_last else 1), now)
+    def _reset_if_over(
+        self, state: HomeKey, gate: KeyGate, place: Place, has_put_out: bool
+    ) -> None:
+        """Reset where nothing counts any more of what was read up to a place."""
+        rule, instance = self.rule, state.instance
+        if rule.resets and has_put_out:
+            keeps_last = rule.correlation.clauses.keep == "last"
+            self._reset(state, gate, (place, 0 if keeps_last else 1), place[0])
+        elif (
+            isinstance(rule.correlation, EclCorrelation)
+            and isinstance(instance, Runner)
+            and instance.is_idle(place[0])
+        ):
+            self._reset(state, gate, (place, 1), place[0])
 
     def _reset(self, state: HomeKey, gate: KeyGate, since: Since, now: int) -> None:
         for site, following in gate.followings.items():
             was_matched = following.is_matched(now)
             following.reset(since)
             if was_matched and not following.is_matched(now):
-                self._send_reset(site, state.name, since)
+                self._words.reset(site, state.name, since)
 
     # --- the clock ------------------------------------------------------------------------------
 
@@ -351,8 +391,9 @@ class Home:
             return []
         state.fired = (due, place[4])
         outputs = state.instance.fire(due)
-        if outputs and state.gate is not None:
-            self._forgotten(state, state.gate, place, due)
+        if state.gate is not None:
+            self._reset_if_over(state, state.gate, place, bool(outputs))
+        self.sleepers.tell(state.sleep, state.name, state.instance, place)
         self._arm(state)
         return self._placed(place, outputs)
 

@@ -5,7 +5,11 @@ out; out go the events that the rule reads, for its home. Where the rule needs s
 site (`planning.Part.needed`), the events of a key wait until that is matched, from the last reset
 on and inside the window; then all that wait go together, and each next one goes at once, for as
 long as it is matched. An event that cannot count any more is dropped: the window has left it
-behind, an `unless` has forgotten it, or no match can stand on it.
+behind, an `unless` has forgotten it, no match can stand on it, or no state of the part of an `ecl`
+that runs here waits for it (`parts`).
+
+Where the home has said which ports sleep, the events of these alone wait until it says otherwise,
+or has read on without them.
 
 To send more than is needed is always right, to hold back what is needed never is. So a reset may
 come late, or not at all.
@@ -19,10 +23,17 @@ from dataclasses import dataclass, field
 from ensue.engine.core.saved_rules import damaged
 from ensue.engine.ports import Key, Ports, Reading
 from ensue.events.event import Event
-from ensue.federation.placement.places import ALWAYS, Place, Since
+from ensue.events.types import TypeSystem
+from ensue.federation.placement.places import ALWAYS, FIRST, Place, Since
 from ensue.federation.placement.planning.placement import PlacedRule, SitePart
+from ensue.federation.placement.running.parts import PartMachine, PartRun
 from ensue.federation.placement.running.starts import Starts
-from ensue.federation.placement.snapshots.saved import SavedFollowing, SavedHeld, SavedReading
+from ensue.federation.placement.snapshots.saved import (
+    SavedFollowing,
+    SavedHeld,
+    SavedReading,
+    SavedSleeping,
+)
 
 FEWEST_TO_SWEEP = 1024
 
@@ -96,18 +107,30 @@ class HeldKey:
     """The events of one key that wait."""
 
     following: Following
+    part: PartRun | None
     waiting: list[Waiting] = field(default_factory=list)
     last_void: Place | None = None
+
+
+@dataclass
+class Sleeping:
+    """The ports of one key that sleep, and the events of them that wait."""
+
+    ports: frozenset[str]
+    waiting: list[Waiting] = field(default_factory=list)
 
 
 class Outpost:
     """One rule at one site."""
 
-    def __init__(self, rule: PlacedRule, site: str, ports: Ports) -> None:
+    def __init__(self, rule: PlacedRule, site: str, ports: Ports, types: TypeSystem) -> None:
         self.rule = rule
         self._ports = ports
         self._part = rule.parts.get(site)
         self._is_held = self._part is not None and self._part.needed is not None
+        running = None if self._part is None else self._part.running
+        self._machine = None if running is None else PartMachine(running, types)
+        self._sleeping: dict[str, Sleeping] = {}
         self._keys: dict[str, HeldKey] = {}
         self._sweep_at = FEWEST_TO_SWEEP
         clauses = rule.correlation.clauses
@@ -117,7 +140,8 @@ class Outpost:
     @property
     def waiting(self) -> int:
         """How many events wait."""
-        return sum(len(held.waiting) for held in self._keys.values())
+        held: list[HeldKey | Sleeping] = [*self._keys.values(), *self._sleeping.values()]
+        return sum(len(each.waiting) for each in held)
 
     def take(
         self, place: Place, event: Event, matched: list[str]
@@ -128,26 +152,75 @@ class Outpost:
         it, in order.
         """
         for key, reading in self._ports.readings(event, matched).items():
-            released = (
-                self._read(key_name(key), place, reading) if self._is_held else [(place, reading)]
-            )
+            if self._is_held:
+                released = self._read(key_name(key), place, reading)
+            elif self._sleeping and self._sleeps(key_name(key), place, reading):
+                released = []
+            else:
+                released = [(place, reading)]
             if released:
                 yield place, released
+
+    def _sleeps(self, key: str, place: Place, reading: Reading) -> bool:
+        """Whether an event waits, since all ports that it matches sleep."""
+        sleeping = self._sleeping.get(key)
+        if sleeping is None or not reading.ports <= sleeping.ports:
+            return False
+        sleeping.waiting.append((place, reading))
+        return True
+
+    def hold(self, key: str, since: Place, ports: frozenset[str]) -> list[Waiting] | None:
+        """Let these ports sleep under a key, and no others. Returns what has waited since a place
+        and does not any more; None if all that slept still does."""
+        before = self._sleeping.pop(key, Sleeping(frozenset()))
+        waiting = [each for each in before.waiting if each[0] > since]
+        if ports:
+            still = [each for each in waiting if each[1].ports <= ports]
+            self._sleeping[key] = Sleeping(ports, still)
+        if before.ports <= ports:
+            return None
+        return [each for each in waiting if not each[1].ports <= ports]
+
+    def passed(self, done: Place) -> None:
+        """The home has read everything before a place, and had no use for what sleeps."""
+        for each in self._sleeping.values():
+            each.waiting = [waiting for waiting in each.waiting if waiting[0] >= done]
+
+    def wake(self) -> None:
+        """The home has begun anew, and knows of nothing that sleeps."""
+        self._sleeping.clear()
 
     def reset(self, key: str, since: Since) -> None:
         """Matches under a key, given by `key_name`, count from a place on."""
         held = self._keys.get(key)
         if held is not None:
             held.following.reset(since)
+            if held.part is not None:
+                held.part.reset(held.following.since)
 
     def saved(self) -> list[SavedHeld]:
         return [
-            SavedHeld(key, held.following.saved(), saved_readings(held.waiting), held.last_void)
+            SavedHeld(
+                key,
+                held.following.saved(),
+                saved_readings(held.waiting),
+                held.last_void,
+                FIRST if held.part is None else held.part.floor,
+                [] if held.part is None else held.part.read,
+            )
             for key, held in self._keys.items()
         ]
 
-    def restore(self, saved: Iterable[SavedHeld]) -> None:
+    def saved_sleeping(self) -> list[SavedSleeping]:
+        return [
+            SavedSleeping(key, each.ports, saved_readings(each.waiting))
+            for key, each in self._sleeping.items()
+        ]
+
+    def restore(self, saved: Iterable[SavedHeld], sleeping: Iterable[SavedSleeping]) -> None:
         """Raises `SnapshotError` if it is of another rule."""
+        for one in sleeping:
+            self._sleeping[one.key] = Sleeping(one.ports, restored_readings(one.waiting))
         for each in saved:
             if not self._is_held:
                 raise damaged(f"events of `{self.rule.name}` wait that do not wait any more")
@@ -155,10 +228,13 @@ class Outpost:
             held.following.restore(each.following)
             held.waiting = restored_readings(each.waiting)
             held.last_void = each.last_void
+            if held.part is not None:
+                held.part.restore(each.floor, each.read, held.following.since)
 
     def _begin(self, key: str) -> HeldKey:
         assert self._part is not None
-        held = self._keys[key] = HeldKey(Following.of(self._part, self.rule))
+        part = None if self._machine is None else PartRun(self._machine)
+        held = self._keys[key] = HeldKey(Following.of(self._part, self.rule), part)
         return held
 
     def _read(self, key: str, place: Place, reading: Reading) -> list[Waiting]:
@@ -168,7 +244,9 @@ class Outpost:
             held = self._begin(key)
         starts = held.following.starts
         starts.take(place, reading.ports)
-        held.waiting.append((place, reading))
+        is_of_use = held.part is None or held.part.takes(place, reading.ports)
+        if is_of_use or held.following.is_matched(reading.time):
+            held.waiting.append((place, reading))
         released: list[Waiting] = []
         if held.following.is_matched(reading.time):
             released, held.waiting = held.waiting, []

@@ -30,15 +30,15 @@ from ensue.events.event import Event
 from ensue.events.times import format_time
 from ensue.federation.limits import limits
 from ensue.federation.placement.fields import Fields, joined, projected
-from ensue.federation.placement.parcels import CarriedReading, Load, Parcel, Reset
+from ensue.federation.placement.parcels import CarriedReading, Hold, Load, Parcel, Reset
 from ensue.federation.placement.places import FIRST, Numbers, Place, end_of, event_place
 from ensue.federation.placement.planning.placement import PlacedRule, Placement
 from ensue.federation.placement.running.asking import SitePredicates
 from ensue.federation.placement.running.homes import (
     Arrived,
     Home,
+    HomeWords,
     PlacedOutputs,
-    SendReset,
     StepBudget,
 )
 from ensue.federation.placement.running.outposts import Outpost
@@ -75,10 +75,10 @@ class SiteRun:
         here = [rule for rule in placement.order if name in rules[rule].ports_at]
         self._asking = SitePredicates({rule: rules[rule].reading for rule in here}, self._types)
         self._outposts = {
-            rule: Outpost(rules[rule], name, self._asking.ports(rule)) for rule in here
+            rule: Outpost(rules[rule], name, self._asking.ports(rule), self._types) for rule in here
         }
         self._homes = {
-            rule: Home(rules[rule], self._types, self._reset_for(rule), engine)
+            rule: Home(rules[rule], self._types, self._words_of(rule), engine)
             for rule in placement.order
             if rules[rule].home == name
         }
@@ -98,7 +98,12 @@ class SiteRun:
             rule: [f for f in rules[rule].feeders if rules[f].home == name]
             for rule in self._outposts
         }
-        told = {site for rule in rules.values() if rule.home == name for site in rule.split_sites}
+        told = {
+            site
+            for rule in rules.values()
+            if rule.home == name
+            for site in (*rule.split_sites, *rule.sleeps)
+        }
         homes = {rules[rule].home for rule in self._outposts}
         self._receivers = {
             each: each in homes
@@ -128,6 +133,7 @@ class SiteRun:
             outgoing={site: each.saved() for site, each in self._outgoing.items()},
             received={site: each.saved() for site, each in self._received.items()},
             outposts={rule: each.saved() for rule, each in self._outposts.items()},
+            sleeping={rule: each.saved_sleeping() for rule, each in self._outposts.items()},
             homes={rule: each.saved() for rule, each in self._homes.items()},
             queued=queued,
             marks={site: (mark, dict(marks)) for site, (mark, marks) in self._marks.items()},
@@ -147,7 +153,7 @@ class SiteRun:
         run._outgoing.update((site, LinkQueue.restored(o)) for site, o in saved.outgoing.items())
         run._received.update((site, Received.restored(r)) for site, r in saved.received.items())
         for rule, outpost in run._outposts.items():
-            outpost.restore(saved.outposts[rule])
+            outpost.restore(saved.outposts[rule], saved.sleeping.get(rule, ()))
         for rule, home in run._homes.items():
             home.restore(saved.homes[rule])
         for rule, queue in saved.queued.items():
@@ -207,6 +213,8 @@ class SiteRun:
         received = self._received.get(parcel.sender)
         if received is None or received.instance != parcel.instance:
             # One of the two sites has begun anew: what was before it is of no use to it.
+            if received is not None:
+                self._begun_anew(parcel.sender)
             received = Received(parcel.instance, parcel.number)
             self._received[parcel.sender] = received
         if parcel.number >= received.number:
@@ -223,7 +231,8 @@ class SiteRun:
 
     def _require_known(self, parcel: Parcel) -> None:
         strange = [parcel.sender] if parcel.sender not in self.placement.sites.names else []
-        strange += [each.rule for each in parcel.resets if each.rule not in self._outposts]
+        words: list[Reset | Hold] = [*parcel.resets, *parcel.holds]
+        strange += [each.rule for each in words if each.rule not in self._outposts]
         strange += [
             each.rule
             for load in parcel.loads
@@ -236,9 +245,31 @@ class SiteRun:
                 [f"a parcel of site `{parcel.sender}` is of another placement: `{strange[0]}`"]
             )
 
+    def _begun_anew(self, other: str) -> None:
+        """What another site and this one have told each other is known here alone."""
+        for home in self._homes.values():
+            home.begun_anew(other)
+        for rule, outpost in self._outposts.items():
+            if self.placement.rules[rule].home == other:
+                outpost.wake()
+
     def _open(self, parcel: Parcel, steps: StepBudget | None) -> PlacedOutputs:
         for reset in parcel.resets:
             self._outposts[reset.rule].reset(reset.key, reset.since)
+        for rule_name, done in parcel.done.items():
+            if rule_name in self._outposts:
+                self._outposts[rule_name].passed(done)
+        for hold in parcel.holds:
+            rule = self.placement.rules[hold.rule]
+            woken = self._outposts[hold.rule].hold(hold.key, hold.since, hold.ports)
+            for at, reading in woken or ():
+                assert reading.event is not None
+                self._load(rule, at, reading.event, CarriedReading(rule.name, reading.ports, at))
+            if woken is not None:
+                self._outgoing[parcel.sender].answers = parcel.number
+        if parcel.answers is not None:
+            for home in self._homes.values():
+                home.sleepers.answered(parcel.sender, parcel.answers)
         known = self._received[parcel.sender].known
         for load in parcel.loads:
             event = load.event
@@ -276,10 +307,12 @@ class SiteRun:
         found = []
         for receiver, is_home in self._receivers.items():
             going = self._outgoing[receiver]
-            has_mark = marks and is_home and going.marks != self._said_to(receiver)
-            if not (going.loads or going.resets or has_mark):
+            said = self._said_to(receiver)
+            has_mark = marks and (is_home or said[2]) and going.marks != said
+            words = going.resets or going.holds or going.answers is not None
+            if not (going.loads or words or has_mark):
                 continue
-            mark, behind = going.marks = self._said_to(receiver)
+            mark, behind, done = going.marks = said
             loads = tuple(
                 Load(place, self._unknown(going.known, place, event, purposes), tuple(purposes))
                 for place, (event, purposes) in sorted(going.loads.items(), key=itemgetter(0))
@@ -293,8 +326,11 @@ class SiteRun:
                 tuple(going.resets),
                 mark,
                 behind,
+                tuple(going.holds),
+                done,
+                going.answers,
             )
-            going.loads, going.resets = {}, []
+            going.loads, going.resets, going.holds, going.answers = {}, [], [], None
             self.sent[receiver, "events"] += parcel.events
             self.sent[receiver, "resets"] += len(parcel.resets)
             self.sent[receiver, "parcels"] += 1
@@ -412,11 +448,16 @@ class SiteRun:
             self._queue(readers, place, output, author)
         return {self._order[reader] for reader in readers}
 
-    def _reset_for(self, rule: str) -> SendReset:
-        def send(site: str, key: str, since: tuple[Place, int]) -> None:
+    def _words_of(self, rule: str) -> HomeWords:
+        def reset(site: str, key: str, since: tuple[Place, int]) -> None:
             self._outgoing[site].resets.append(Reset(rule, key, since))
 
-        return send
+        def hold(site: str, key: str, since: Place, ports: frozenset[str]) -> int:
+            going = self._outgoing[site]
+            going.holds.append(Hold(rule, key, since, ports))
+            return going.numbers.following
+
+        return HomeWords(reset, hold)
 
     # --- marks ----------------------------------------------------------------------------------
 
@@ -438,13 +479,19 @@ class SiteRun:
             marks.append(others.get(rule, mark))
         if rule in self._outposts:
             marks.append(self._mark_of_outpost(rule))
-        return min(marks, default=self._mark)
+        return self._homes[rule].sleepers.limit(min(marks, default=self._mark))
 
-    def _said_to(self, receiver: str) -> tuple[Place, dict[str, Place]]:
-        """The mark of the site, and those of outposts that are behind it, as rules feed them."""
+    def _said_to(self, receiver: str) -> tuple[Place, dict[str, Place], dict[str, Place]]:
+        """The mark of the site, those of outposts that are behind it, as rules feed them, and how
+        far the rules have read for which the receiver holds events back."""
         behind = {
             rule: mark
             for rule in self._fed[receiver]
             if (mark := self._mark_of_outpost(rule)) != self._mark
         }
-        return self._mark, behind
+        done = {
+            rule: self._mark_of_outputs(rule)
+            for rule, home in self._homes.items()
+            if home.sleepers.keys_asleep[receiver]
+        }
+        return self._mark, behind, done

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from ensue.events.event import Event
 from ensue.federation.placement.fields import Fields
-from ensue.federation.placement.parcels import CarriedReading, Parcel, Reset
+from ensue.federation.placement.parcels import CarriedReading, Hold, Parcel, Reset
 from ensue.federation.placement.places import Numbers, Place
 from ensue.federation.placement.snapshots.saved import SavedOutgoing, SavedReceived
 
@@ -43,24 +43,38 @@ class RecentEvents(dict[Place, T]):
 
 @dataclass
 class LinkQueue:
-    """What waits for one other site. An event that several rules let go at once goes once."""
+    """What waits for one other site. An event that several rules let go at once goes once.
+
+    `answers` is the number of its parcel that asked for events, until that is answered.
+    """
 
     loads: dict[Place, tuple[Event, list[CarriedReading]]] = field(default_factory=dict)
     resets: list[Reset] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
+    answers: int | None = None
     numbers: Numbers = field(default_factory=Numbers)
-    marks: tuple[Place, dict[str, Place]] | None = None
+    marks: tuple[Place, dict[str, Place], dict[str, Place]] | None = None
     known: RecentEvents[Fields] = field(default_factory=RecentEvents)
 
     def saved(self) -> SavedOutgoing:
         loads = [(place, *each) for place, each in self.loads.items()]
         known = list(self.known.items())
-        return SavedOutgoing(loads, self.resets, self.numbers.following, self.marks, known)
+        return SavedOutgoing(
+            loads,
+            self.resets,
+            self.holds,
+            self.answers,
+            self.numbers.following,
+            self.marks,
+            known,
+        )
 
     @classmethod
     def restored(cls, saved: SavedOutgoing) -> LinkQueue:
         loads = {place: (event, list(purposes)) for place, event, purposes in saved.loads}
         numbers, known = Numbers(saved.number), RecentEvents.of(saved.known)
-        return cls(loads, list(saved.resets), numbers, saved.marks, known)
+        resets, holds = list(saved.resets), list(saved.holds)
+        return cls(loads, resets, holds, saved.answers, numbers, saved.marks, known)
 
 
 @dataclass

@@ -18,12 +18,12 @@ from ensue.engine.core.saved_rules import SavedRule
 from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
-from ensue.federation.placement.parcels import CarriedReading, Parcel, Reset
+from ensue.federation.placement.parcels import CarriedReading, Hold, Parcel, Reset
 from ensue.federation.placement.places import Place, Since
 from ensue.machine.records import MachineRecord
 
 FORMAT = "ensue-site"
-VERSION = 1
+VERSION = 2
 """Raised with every change of what is written. A snapshot of any other version is refused."""
 
 
@@ -46,12 +46,29 @@ class SavedReading(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SavedHeld(msgspec.Struct, array_like=True, frozen=True):
-    """What waits at an outpost under one key."""
+    """What waits at an outpost under one key; `floor` and `read` are of a part that runs."""
 
     key: str
     following: SavedFollowing
     waiting: list[SavedReading]
     last_void: Place | None
+    floor: Place
+    read: list[tuple[Place, frozenset[str]]]
+
+
+class SavedSleeping(msgspec.Struct, array_like=True, frozen=True):
+    """What an outpost holds back under one key because its home has said so."""
+
+    key: str
+    ports: frozenset[str]
+    waiting: list[SavedReading]
+
+
+class SavedSleep(msgspec.Struct, array_like=True, frozen=True):
+    """What a home knows of that under one key, by site."""
+
+    asleep: dict[str, frozenset[str]]
+    wasted: dict[str, int]
 
 
 class SavedGate(msgspec.Struct, array_like=True, frozen=True):
@@ -69,11 +86,13 @@ class SavedArrived(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SavedHome(msgspec.Struct, frozen=True):
-    """`gates` and `fired` are of the keys of `rule`, in its order."""
+    """`gates`, `sleeps` and `fired` are of the keys of `rule`, in its order."""
 
     machine: MachineRecord | None
     rule: SavedRule
     gates: list[SavedGate | None]
+    sleeps: list[SavedSleep]
+    unanswered: dict[str, tuple[int, Place]]
     fired: list[tuple[int, int]]
     arrived: list[SavedArrived]
     last: tuple[Place | None, int]
@@ -83,8 +102,10 @@ class SavedHome(msgspec.Struct, frozen=True):
 class SavedOutgoing(msgspec.Struct, frozen=True):
     loads: list[tuple[Place, Event, list[CarriedReading]]]
     resets: list[Reset]
+    holds: list[Hold]
+    answers: int | None
     number: int
-    marks: tuple[Place, dict[str, Place]] | None
+    marks: tuple[Place, dict[str, Place], dict[str, Place]] | None
     known: list[tuple[Place, frozenset[str] | None]]
 
 
@@ -111,6 +132,7 @@ class SavedSite(msgspec.Struct, frozen=True):
     outgoing: dict[str, SavedOutgoing]
     received: dict[str, SavedReceived]
     outposts: dict[str, list[SavedHeld]]
+    sleeping: dict[str, list[SavedSleeping]]
     homes: dict[str, SavedHome]
     queued: dict[str, list[SavedQueued]]
     marks: dict[str, tuple[Place, dict[str, Place]]]
