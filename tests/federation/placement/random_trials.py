@@ -198,7 +198,8 @@ def _modal(random: Random) -> ensue.Library:
 def _ecl_rule(random: Random, declared: list[str], body: str, keep: str = "") -> str:
     keep = keep or random.choice(["repeat", "repeat", "repeat", "loop", "persist", "repeat(2)"])
     by = random.choice(["", "", " by k"])
-    return f"eventtype Done {{ }};\neventtype Half : Done {{ }};\nDone ecl R0 ({', '.join(declared)}){by}\n{{ {keep} {{ {body} }} }}"
+    types = "eventtype Done { };\neventtype Half : Done { };\n"
+    return f"{types}Done ecl R0 ({', '.join(declared)}){by}\n{{ {keep} {{ {body} }} }}"
 
 
 def _ecl_of(random: Random, ports: list[str]) -> str:
@@ -313,7 +314,7 @@ def _event(random: Random, identity: str, name: str, time: int, keys: int) -> Ev
 
 def _phases(random: Random) -> list[Event]:
     """Events that come in phases, in each of which some types are usual and all others rare."""
-    time, found = BEGIN, []
+    time, found = BEGIN, list[Event]()
     for _ in range(random.randrange(2, 7)):
         usual = random.sample(NAMES, 2)
         for _ in range(random.randrange(3, 25)):

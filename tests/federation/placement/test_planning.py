@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,19 @@ import pytest
 import ensue
 from ensue.errors import UsageError
 from ensue.federation.placement import PlacedRule, Sites, place
+from ensue.federation.placement.planning.known import KNOWN
+from ensue.lang import syntax
 from ensue.lang.printer import print_ecl, print_filter
+from ensue.lang.syntax import (
+    Both,
+    Case,
+    Clauses,
+    FilterCorrelation,
+    LabelTrue,
+    LibraryTree,
+    PortRef,
+    PushNew,
+)
 
 TYPES = """
 eventtype A { attribute long v; attribute string host; };
@@ -187,6 +200,81 @@ def test_what_may_be_aborted_waits_whole() -> None:
 
     assert needed(rule) == {"plant": "b"}
     assert not rule.parts["plant"].keeps_witnesses
+
+
+@dataclass(frozen=True)
+class LaterClauses(Clauses):
+    """Clauses with one that planning has never heard of."""
+
+    causes: str | None = None
+
+
+@dataclass(frozen=True)
+class LaterPush(PushNew):
+    priority: int = 0
+
+
+@dataclass(frozen=True)
+class LaterFilter:
+    """`x` in any way that planning has never heard of."""
+
+    body: PortRef
+
+
+SPLIT = (
+    "Out correlation R (A a, B b, C c) (a ; b) + c || c { case true: push new Out { v = a.v }; }"
+)
+
+
+def unknown(rule: FilterCorrelation) -> list[FilterCorrelation]:
+    """A rule with something in it that planning does not know, at any depth."""
+    clauses: Any = LaterClauses(causes="all")
+    push = rule.cases[0].statements[0]
+    assert isinstance(push, PushNew)
+    later = LaterPush(push.type, push.assignments, priority=3)
+    node: Any = LaterFilter(PortRef("a"))
+    word: Any = "each"
+    return [
+        replace(rule, clauses=clauses),
+        replace(rule, clauses=replace(rule.clauses, bind=word)),
+        replace(rule, cases=(Case(LabelTrue(), (later,)),)),
+        replace(rule, branches=(Both((node, PortRef("c"))),)),
+    ]
+
+
+@pytest.mark.parametrize("which", range(4))
+def test_a_rule_with_anything_that_planning_does_not_know_is_placed_whole(which: int) -> None:
+    library = ensue.parse(TYPES + SPLIT).checked
+    sites = Sites.of(SITES, library)
+    rule = library.correlations[0]
+    assert isinstance(rule, FilterCorrelation)
+    changed = unknown(rule)[which]
+    definitions = tuple(changed if each is rule else each for each in library.tree.definitions)
+    later = replace(library, tree=LibraryTree(definitions))
+    known, (whole,) = place(library, sites).rules, place(later, sites).rules.values()
+
+    assert list(known) == ["R"]
+    assert known["R"].fields["c"] == frozenset()
+    assert whole.name == "R"
+    assert set(whole.fields.values()) == {None}
+    assert not whole.split_sites
+    assert not whole.sleeps
+    assert all("a placement does not know" in part.why for part in whole.parts.values())
+
+
+def test_every_node_and_field_of_the_language_is_known_to_planning_or_never_in_a_rule() -> None:
+    """A field that is added to the language is added here too, or its rules are placed whole."""
+    outside = {"AttributeDeclaration", "EventTypeDeclaration", "Import", "Parameter", "Use"}
+    outside |= {"PortWiring", "ParameterSetting", "LibraryTree"}
+    nodes = {
+        each
+        for each in vars(syntax).values()
+        if isinstance(each, type) and is_dataclass(each) and each.__module__ == syntax.__name__
+    }
+
+    assert {each.__name__ for each in nodes - KNOWN.keys()} == outside
+    for node, known in KNOWN.items():
+        assert {each.name for each in fields(node) if each.compare} == known.keys(), node
 
 
 def test_a_rule_over_rules_is_fed_from_the_homes_of_those() -> None:

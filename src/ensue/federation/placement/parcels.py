@@ -69,7 +69,8 @@ class Parcel(msgspec.Struct, frozen=True):
     """What goes from one site to another at once. `mark` is for all rules but those in `marks`.
 
     `done` says of rules for which the other site holds events back before which place they have
-    read everything; `answers` is the number of a parcel of the other site, if it asked for events.
+    read everything. `answers` is the number of a parcel of the other site, if it asked for events,
+    and `spared` says by rule how many were held back until then.
     """
 
     sender: str
@@ -83,6 +84,7 @@ class Parcel(msgspec.Struct, frozen=True):
     holds: tuple[Hold, ...] = ()
     done: dict[str, Place] = {}
     answers: int | None = None
+    spared: dict[str, int] = {}
 
     @property
     def messages(self) -> int:
@@ -124,6 +126,7 @@ def to_event(parcel: Parcel) -> Event:
         "holds": [[each.rule, each.key, each.since, sorted(each.ports)] for each in parcel.holds],
         "done": parcel.done,
         "answers": parcel.answers,
+        "spared": parcel.spared,
     }
     identity = f"{parcel.sender}:{parcel.receiver}:{parcel.instance}:{parcel.number}"
     return Event(
@@ -152,6 +155,7 @@ def from_event(event: Event, types: TypeSystem) -> Parcel:
             tuple(Hold(rule, key, at, frozenset(of)) for rule, key, at, of in data.holds),
             data.done,
             data.answers,
+            data.spared,
         )
     except (KeyError, TypeError, ValueError) as error:
         raise EventError([f"`{event.id}` is no parcel of a site: {error!r}"]) from None
@@ -176,6 +180,7 @@ class _Written(msgspec.Struct):
     holds: list[tuple[str, str, Place, list[str]]]
     done: dict[str, Place]
     answers: int | None
+    spared: dict[str, int]
 
 
 def _load(given: _WrittenLoad, types: TypeSystem) -> Load:

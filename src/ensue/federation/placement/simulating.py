@@ -63,7 +63,8 @@ class Crossed:
 
 
 class Simulation:
-    """`delay`: how many steps a parcel takes at most; `beat`: after how many events marks go."""
+    """`delay`: how many steps a parcel takes at most; `beat`: after how many events every site
+    knows the time, and tells it to the others."""
 
     def __init__(
         self,
@@ -99,7 +100,11 @@ class Simulation:
             self._count_without(site, event)
             self._outputs += self.sites[site].push(event)
             last = event.time if last is None else max(last, event.time)
-            self._send(marks=number % self._beat == 0)
+            is_beat = number % self._beat == 0
+            if is_beat:
+                for run in self.sites.values():
+                    self._outputs += run.advance(last)
+            self._send(marks=is_beat)
             self._now += 1
             self._deliver()
         if last is not None:

@@ -153,6 +153,23 @@ def _all(combine: type[Both | Then], needs: Sequence[Need]) -> Need:
     return combine(tuple(found))
 
 
+def begins_with_timeout(x: Ecl) -> bool:
+    """Whether a timeout is under way as soon as an expression has been started."""
+    match x:
+        case PortRef() | Holds() | Constant():
+            return False
+        case Group("sequential", parts):
+            return begins_with_timeout(parts[0])
+        case Group(_, parts):
+            return any(map(begins_with_timeout, parts))
+        case Unless(body, stop):
+            return begins_with_timeout(body) or begins_with_timeout(stop)
+        case Fail(body) | Push(_, body) | Round(_, body):
+            return begins_with_timeout(body)
+        case _:
+            return True
+
+
 # --- what runs at the site ----------------------------------------------------------------------
 
 
@@ -165,8 +182,8 @@ def running_at(
 ) -> EclCorrelation | None:
     """The subexpressions that run at a site, as a rule that says when each is complete.
 
-    None if none can, where something besides an output begins a round again, where a timeout counts from
-    the first event, or where an event of the site is read anywhere else.
+    None if none can, where something besides an output begins a round again, where a timeout counts
+    from the first event, or where an event of the site is read anywhere else.
     """
     body = rule.body
     while isinstance(body, Round | Push):

@@ -23,7 +23,12 @@ from graphlib import TopologicalSorter
 
 from ensue.federation.placement.fields import WHOLE, Fields, fields_of
 from ensue.federation.placement.planning.branches import groups_of, is_impossible, tests_of
-from ensue.federation.placement.planning.ecl_needs import has_modes, needed_of_ecl, running_at
+from ensue.federation.placement.planning.ecl_needs import (
+    begins_with_timeout,
+    has_modes,
+    needed_of_ecl,
+    running_at,
+)
 from ensue.federation.placement.planning.known import unknown_in
 from ensue.federation.placement.planning.needs import alone_enough, is_followed, needed_of
 from ensue.federation.placement.planning.refusing import refuse_histories
@@ -44,8 +49,8 @@ from ensue.lang.syntax import (
     PushPort,
     Then,
     Timeout,
-    Times,
     TimerPort,
+    Times,
 )
 
 _WHEN_HELD = 0.25
@@ -60,7 +65,8 @@ class SitePart:
 
     With `needed`, events wait until it is matched; `keeps_witnesses` says that of the waiting
     events only the events are kept on which a match can stand, and `running`, the subexpressions
-    that run at the site, only the events that these wait for. Without `needed`, `why` says why none waits.
+    that run at the site, only the events that these wait for. Without `needed`, `why` says why none
+    waits.
     """
 
     site: str
@@ -112,11 +118,12 @@ class PlacedRule:
         """The ports that sites may be told to hold back, while no state of the rule waits for them.
 
         None where a site holds back by itself what the home reads behind a gate, where readings
-        say in what order timers fire, and of a rule that never loses its use for a port for long.
+        say in what order timers fire, and of a rule without modes and changes of labels, which
+        finds a use for each of its ports again in every round.
         """
         rule = self.correlation
-        goes_on = isinstance(rule, EclCorrelation) or bool(changed_labels(rule))
-        if self.unknown or self.split_sites or not goes_on or (has_clock(rule) and rule.clauses.by):
+        changes = has_modes(rule) if isinstance(rule, EclCorrelation) else changed_labels(rule)
+        if self.unknown or self.split_sites or not changes or (has_clock(rule) and rule.clauses.by):
             return {}
         return {site: frozenset(part.ports) for site, part in self.parts.items()}
 
@@ -395,6 +402,8 @@ def _why_whole(piece: _Piece) -> str:
     if isinstance(correlation, EclCorrelation):
         if has_modes(correlation):
             return "what it needs depends on its mode"
+        if begins_with_timeout(correlation.body):
+            return "its timeouts count from its first event, and that must travel"
     elif any(isinstance(each, PushNew | PushPort) for each in correlation.initially):
         return "it puts something out at its first event, and that must travel"
     if has_clock(correlation) and correlation.clauses.by:

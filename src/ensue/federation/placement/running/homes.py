@@ -280,6 +280,7 @@ class Home:
             gates=gates,
             sleeps=[state.sleep.saved() for state in self._keys.values()],
             unanswered=self.sleepers.unanswered,
+            patience=self.sleepers.patience,
             fired=[state.fired for state in self._keys.values()],
             arrived=arrived,
             last=self._last,
@@ -299,6 +300,7 @@ class Home:
         self._start = tables.starter
         self.sleepers = self._made_sleepers()
         self.sleepers.unanswered.update(saved.unanswered)
+        self.sleepers.patience.update(saved.patience)
         restore_rule(tables, saved.rule)
         self._count = Numbers(saved.count)
         self._last = saved.last

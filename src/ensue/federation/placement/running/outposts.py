@@ -114,10 +114,11 @@ class HeldKey:
 
 @dataclass
 class Sleeping:
-    """The ports of one key that sleep, and the events of them that wait."""
+    """The ports of one key that sleep, the events of them that wait, and how many there were."""
 
     ports: frozenset[str]
     waiting: list[Waiting] = field(default_factory=list)
+    spared: int = 0
 
 
 class Outpost:
@@ -167,19 +168,23 @@ class Outpost:
         if sleeping is None or not reading.ports <= sleeping.ports:
             return False
         sleeping.waiting.append((place, reading))
+        sleeping.spared += 1
         return True
 
-    def hold(self, key: str, since: Place, ports: frozenset[str]) -> list[Waiting] | None:
+    def hold(
+        self, key: str, since: Place, ports: frozenset[str]
+    ) -> tuple[list[Waiting], int] | None:
         """Let these ports sleep under a key, and no others. Returns what has waited since a place
-        and does not any more; None if all that slept still does."""
+        and does not any more, and how many never had to go; None if all that slept still does."""
         before = self._sleeping.pop(key, Sleeping(frozenset()))
         waiting = [each for each in before.waiting if each[0] > since]
+        still = [each for each in waiting if each[1].ports <= ports]
         if ports:
-            still = [each for each in waiting if each[1].ports <= ports]
             self._sleeping[key] = Sleeping(ports, still)
         if before.ports <= ports:
             return None
-        return [each for each in waiting if not each[1].ports <= ports]
+        woken = [each for each in waiting if not each[1].ports <= ports]
+        return woken, before.spared - len(woken)
 
     def passed(self, done: Place) -> None:
         """The home has read everything before a place, and had no use for what sleeps."""
@@ -213,14 +218,15 @@ class Outpost:
 
     def saved_sleeping(self) -> list[SavedSleeping]:
         return [
-            SavedSleeping(key, each.ports, saved_readings(each.waiting))
+            SavedSleeping(key, each.ports, saved_readings(each.waiting), each.spared)
             for key, each in self._sleeping.items()
         ]
 
     def restore(self, saved: Iterable[SavedHeld], sleeping: Iterable[SavedSleeping]) -> None:
         """Raises `SnapshotError` if it is of another rule."""
         for one in sleeping:
-            self._sleeping[one.key] = Sleeping(one.ports, restored_readings(one.waiting))
+            waiting = restored_readings(one.waiting)
+            self._sleeping[one.key] = Sleeping(one.ports, waiting, one.spared)
         for each in saved:
             if not self._is_held:
                 raise damaged(f"events of `{self.rule.name}` wait that do not wait any more")

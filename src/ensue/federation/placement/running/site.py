@@ -261,15 +261,20 @@ class SiteRun:
                 self._outposts[rule_name].passed(done)
         for hold in parcel.holds:
             rule = self.placement.rules[hold.rule]
-            woken = self._outposts[hold.rule].hold(hold.key, hold.since, hold.ports)
-            for at, reading in woken or ():
+            found = self._outposts[hold.rule].hold(hold.key, hold.since, hold.ports)
+            if found is None:
+                continue
+            woken, spared = found
+            for at, reading in woken:
                 assert reading.event is not None
                 self._load(rule, at, reading.event, CarriedReading(rule.name, reading.ports, at))
-            if woken is not None:
-                self._outgoing[parcel.sender].answers = parcel.number
+            going = self._outgoing[parcel.sender]
+            going.answers = parcel.number
+            going.spared[rule.name] = going.spared.get(rule.name, 0) + spared
         if parcel.answers is not None:
-            for home in self._homes.values():
-                home.sleepers.answered(parcel.sender, parcel.answers)
+            for name, home in self._homes.items():
+                spared = parcel.spared.get(name, 0)
+                home.sleepers.answered(parcel.sender, parcel.answers, spared)
         known = self._received[parcel.sender].known
         for load in parcel.loads:
             event = load.event
@@ -329,8 +334,10 @@ class SiteRun:
                 tuple(going.holds),
                 done,
                 going.answers,
+                going.spared,
             )
-            going.loads, going.resets, going.holds, going.answers = {}, [], [], None
+            going.loads, going.resets, going.holds = {}, [], []
+            going.answers, going.spared = None, {}
             self.sent[receiver, "events"] += parcel.events
             self.sent[receiver, "resets"] += len(parcel.resets)
             self.sent[receiver, "parcels"] += 1

@@ -7,8 +7,10 @@ one of their ports again, the home tells the site so, and waits for its answer b
 the site sends what it has held back since, and from then on everything. So what is read, and in
 which order, is that of one machine, and the price is a round trip.
 
-Two events of no use are what two messages cost, one to hold back and one to send again. So a home
-that speaks after two costs at most twice what silence costs.
+Two events of no use cost what two messages do, one to hold back and one to send again. So a home
+speaks after two of a site. Where that has spared less than it cost, it waits for twice as many
+before it speaks to the site again, and for two again where it was worth it. So a stream in which a
+rule loses and finds its use for ports all the time costs little more than silence.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from ensue.federation.placement.running.parts import WaitedFor
 from ensue.federation.placement.snapshots.saved import SavedSleep
 from ensue.machine.model import Machine
 
-MOST_WASTED = 2
+FEWEST_WASTED = 2
+COST = 3
+"""A word to hold back, one to send again, and the answer."""
 
 SendHold = Callable[[str, str, Place, frozenset[str]], int]
 """Tells a site, under the name of a key, which ports sleep from a place on; returns the number of
@@ -54,7 +58,8 @@ class Sleepers:
 
     `unanswered` has, for each site that was told to send again, the number of the parcel that says
     it, and the place behind which nothing is read before the site has answered. `keys_asleep` says
-    for how many keys a site holds something back.
+    for how many keys a site holds something back, and `patience` how many events of no use it may
+    send of a key before it is told so.
     """
 
     def __init__(
@@ -64,15 +69,20 @@ class Sleepers:
         self._waited_for = WaitedFor(machine if ports else None)
         self._send = send
         self.unanswered: dict[str, tuple[int, Place]] = {}
+        self.patience: dict[str, int] = {}
         self.keys_asleep: Counter[str] = Counter()
 
     def limit(self, mark: Place) -> Place:
         """Before which place may be read, of all that lies before a mark."""
         return min([mark, *(place for _, place in self.unanswered.values())])
 
-    def answered(self, site: str, number: int) -> None:
+    def answered(self, site: str, number: int, spared: int) -> None:
+        """A site has heard the parcels up to a number, and has been spared so many events."""
         if site in self.unanswered and number >= self.unanswered[site][0]:
             del self.unanswered[site]
+            was_worth_it = spared >= COST
+            before = self.patience.get(site, FEWEST_WASTED)
+            self.patience[site] = FEWEST_WASTED if was_worth_it else min(2 * before, 1 << 20)
 
     def note(self, key: KeySleep, instance: Instance, site: str, ports: frozenset[str]) -> None:
         """A reading of a site comes to an instance next."""
@@ -90,7 +100,7 @@ class Sleepers:
             awake = asleep if waited_for is None else asleep & waited_for
             if awake:
                 left = asleep - awake
-            elif wasted >= MOST_WASTED and waited_for is not None:
+            elif wasted >= self.patience.get(site, FEWEST_WASTED) and waited_for is not None:
                 left = self._ports[site] - waited_for
             else:
                 continue

@@ -45,13 +45,15 @@ class RecentEvents(dict[Place, T]):
 class LinkQueue:
     """What waits for one other site. An event that several rules let go at once goes once.
 
-    `answers` is the number of its parcel that asked for events, until that is answered.
+    `answers` is the number of its parcel that asked for events, until that is answered, and
+    `spared` what goes with the answer.
     """
 
     loads: dict[Place, tuple[Event, list[CarriedReading]]] = field(default_factory=dict)
     resets: list[Reset] = field(default_factory=list)
     holds: list[Hold] = field(default_factory=list)
     answers: int | None = None
+    spared: dict[str, int] = field(default_factory=dict)
     numbers: Numbers = field(default_factory=Numbers)
     marks: tuple[Place, dict[str, Place], dict[str, Place]] | None = None
     known: RecentEvents[Fields] = field(default_factory=RecentEvents)
@@ -64,6 +66,7 @@ class LinkQueue:
             self.resets,
             self.holds,
             self.answers,
+            self.spared,
             self.numbers.following,
             self.marks,
             known,
@@ -74,7 +77,8 @@ class LinkQueue:
         loads = {place: (event, list(purposes)) for place, event, purposes in saved.loads}
         numbers, known = Numbers(saved.number), RecentEvents.of(saved.known)
         resets, holds = list(saved.resets), list(saved.holds)
-        return cls(loads, resets, holds, saved.answers, numbers, saved.marks, known)
+        answers, spared = saved.answers, dict(saved.spared)
+        return cls(loads, resets, holds, answers, spared, numbers, saved.marks, known)
 
 
 @dataclass

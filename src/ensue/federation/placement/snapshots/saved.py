@@ -62,6 +62,7 @@ class SavedSleeping(msgspec.Struct, array_like=True, frozen=True):
     key: str
     ports: frozenset[str]
     waiting: list[SavedReading]
+    spared: int
 
 
 class SavedSleep(msgspec.Struct, array_like=True, frozen=True):
@@ -93,6 +94,7 @@ class SavedHome(msgspec.Struct, frozen=True):
     gates: list[SavedGate | None]
     sleeps: list[SavedSleep]
     unanswered: dict[str, tuple[int, Place]]
+    patience: dict[str, int]
     fired: list[tuple[int, int]]
     arrived: list[SavedArrived]
     last: tuple[Place | None, int]
@@ -104,6 +106,7 @@ class SavedOutgoing(msgspec.Struct, frozen=True):
     resets: list[Reset]
     holds: list[Hold]
     answers: int | None
+    spared: dict[str, int]
     number: int
     marks: tuple[Place, dict[str, Place], dict[str, Place]] | None
     known: list[tuple[Place, frozenset[str] | None]]
