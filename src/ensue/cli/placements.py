@@ -100,13 +100,17 @@ def travelling(rule: PlacedRule, part: SitePart) -> str:
     if whole and len(whole) < len(part.ports):
         fields += f" ({', '.join(whole)} whole)"
     if part.needed is None:
-        return f"each {ports}, {fields}: {part.why}"
+        held = "; held back while no mode or label has a use for it"
+        return f"each {ports}, {fields}: {part.why}{held if part.site in rule.sleeps else ''}"
     return f"once {print_filter(part.needed)} has matched: {ports}, {fields}"
 
 
 def _notes(rules: Iterable[PlacedRule]) -> Iterator[str]:
     unbounded = [
-        rule.name for rule in rules if rule.split_sites and not rule.correlation.clauses.within
+        rule.name
+        for rule in rules
+        if not rule.correlation.clauses.within
+        and any(part.needed and part.running is None for part in rule.parts.values())
     ]
     if unbounded:
         names = ", ".join(f"`{name}`" for name in unbounded)
@@ -126,6 +130,7 @@ def _described(rule: PlacedRule) -> dict[str, Any]:
                 "ports": list(part.ports),
                 "needed": None if part.needed is None else print_filter(part.needed),
                 "why": part.why,
+                "sleeps": part.site in rule.sleeps,
                 "fields": {
                     port: None if (read := rule.fields[port]) is None else sorted(read)
                     for port in part.ports

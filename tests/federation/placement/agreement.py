@@ -5,31 +5,52 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from ensue.engine.timing.agreeing import Dissent
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
-from ensue.federation.placement import Simulation, place
+from ensue.federation.placement import Simulation, SiteRun, place
+from ensue.federation.placement.snapshots import saved
 
 from .random_trials import Trial
 
 
 @dataclass(frozen=True)
 class Way:
-    """How the simulated network behaves."""
+    """How the simulated network behaves; with `restarts`, sites begin again in the middle."""
 
     engine: str = "reference"
     delay: int = 0
     beat: int = 1
     wire: bool = False
+    restarts: bool = False
 
     @classmethod
     def drawn(cls, seed: int) -> Way:
         random = Random(seed)
+        engine = random.choice(["reference", "step", "step"])
         return cls(
-            random.choice(["reference", "step", "step"]),
+            engine,
             random.choice([0, 0, 3, 20]),
             random.choice([1, 1, 7, 1000]),
             random.random() < 0.3,
+            engine == "step" and random.random() < 0.2,
         )
+
+
+def written(run: SiteRun) -> bytes:
+    return saved.write(saved.Attached("", run.saved(), None, [], [], 0, 0, Dissent()))
+
+
+class Restarting(Simulation):
+    """Before every step some sites are saved, written, read and put back."""
+
+    def _deliver(self, everything: bool = False) -> bool:
+        draw = Random(self._now)
+        for name, run in self.sites.items():
+            if draw.random() < 0.3:
+                again = saved.read(written(run))
+                self.sites[name] = SiteRun.restored(self.placement, name, again.site)
+        return super()._deliver(everything)
 
 
 @dataclass(frozen=True)
@@ -54,7 +75,7 @@ def of_one_machine(trial: Trial) -> list[str]:
 
 def simulated(trial: Trial, way: Way) -> tuple[list[str], Simulation]:
     placement = place(trial.library.checked, trial.sites)
-    simulation = Simulation(
+    simulation = (Restarting if way.restarts else Simulation)(
         placement,
         engine=way.engine,
         delay=way.delay,

@@ -127,6 +127,7 @@ ECL_NEEDS_NOTHING = [
         "without",
     ),
     ("notify { accumulate { select* { a, b }, c } }", "counts by itself"),
+    ("notify { accumulate { do { timeout(1 s) } unless { a }, b, c } }", "from its first event"),
     ("modes { in (c) do { notify { accumulate { a, b } } } in (a) do { notify { c } } }", "mode"),
 ]
 

@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-from random import Random
-
 import msgspec
 import pytest
 
-from ensue.engine.timing.agreeing import Dissent
 from ensue.errors import SnapshotError
-from ensue.federation.placement import Simulation, SiteRun, place
+from ensue.federation.placement import SiteRun, place
 from ensue.federation.placement.snapshots import saved
 
-from .agreement import as_lines, of_one_machine
-from .random_trials import Trial, trial
+from .agreement import Way, difference, written
+from .random_trials import trial
 
 BLOCK = 20
-
-
-def written(run: SiteRun) -> bytes:
-    return saved.write(saved.Attached("", run.saved(), None, [], [], 0, 0, Dissent()))
-
-
-class Restarting(Simulation):
-    """Before every step some sites are saved, written, read and put back."""
-
-    restarts = 0
-
-    def _deliver(self, everything: bool = False) -> bool:
-        draw = Random(self._now)
-        for name, run in self.sites.items():
-            if draw.random() < 0.3:
-                again = saved.read(written(run))
-                self.sites[name] = SiteRun.restored(self.placement, name, again.site)
-                self.restarts += 1
-        return super()._deliver(everything)
-
-
-def restarting(drawn: Trial, delay: int) -> list[str]:
-    placement = place(drawn.library.checked, drawn.sites)
-    simulation = Restarting(placement, delay=delay, beat=3, wire=True, seed=drawn.seed)
-    return as_lines(simulation.run(drawn.events))
 
 
 @pytest.mark.parametrize("first", range(0, 80, BLOCK))
 def test_saved_sites_go_on_as_if_nothing_had_been(first: int) -> None:
     for seed in range(first, first + BLOCK):
-        drawn = trial(seed)
+        way = Way("step", delay=seed % 4, beat=3, wire=True, restarts=True)
+        found = difference(trial(seed), way)
 
-        assert restarting(drawn, delay=seed % 4) == of_one_machine(drawn), str(drawn)
+        assert found is None, str(found)
 
 
 def test_bytes_that_are_no_site_are_refused() -> None:

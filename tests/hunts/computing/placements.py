@@ -1,6 +1,8 @@
 """Placements of random libraries put out what one machine does.
 
-Random libraries, sites, streams and slow links; a difference is made as small as it gets.
+Random libraries of filters and expressions, with modes, aborted labels, internal rules and
+parameters; random sites and streams, slow links, and sites that begin again in the middle. A
+difference is made as small as it gets.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from tests.federation.placement.agreement import Way, difference, simulated, smallest
 from tests.federation.placement.random_trials import trial
 
-SHORT = range(7000, 7008)
+SHORT = range(7000, 7016)
 
 
 def hunt(seed: int) -> Mapping[str, int]:
@@ -27,4 +29,8 @@ def hunt(seed: int) -> Mapping[str, int]:
         "outputs": len(outputs),
         "events that crossed": crossed.events.total(),
         "resets that crossed": crossed.resets.total(),
+        "rules that were told to wait": sum(
+            any(home.sleepers.patience or home.sleepers.keys_asleep for home in run.homes)
+            for run in simulation.sites.values()
+        ),
     }

@@ -298,6 +298,11 @@ class SiteRun:
             )
 
     @property
+    def homes(self) -> Collection[Home]:
+        """The rules that run here."""
+        return self._homes.values()
+
+    @property
     def types_read(self) -> set[str]:
         """The types of events of this site that some rule reads."""
         own = self.site.types
