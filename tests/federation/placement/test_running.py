@@ -236,3 +236,50 @@ def test_a_branch_that_lacks_nothing_does_not_make_the_events_of_others_travel()
     outputs, travelled, resets = crossed(rule, events)
 
     assert (len(outputs), travelled, resets) == (1, 0, 0)
+
+
+MODAL = """
+eventtype Day { }; eventtype Done { };
+Done ecl R (Failed f, Entered e, Day d)
+{ modes { in (f) do { repeat { notify { e } } } in (d) do { repeat { notify { f } } } } }
+"""
+
+
+@pytest.mark.parametrize("which", ["gate", "office"])
+def test_a_site_that_begins_anew_while_events_are_held_back_leaves_none_waiting(which: str) -> None:
+    library = ensue.parse(TYPES + MODAL).checked
+    tables = {
+        "site": [
+            {"name": "gate", "types": ["Failed", "Entered"]},
+            {"name": "office", "types": ["Day"]},
+        ],
+        "place": [{"rule": "R", "at": "office"}],
+    }
+    placement = place(library, Sites.of(tables, library))
+    sites = {name: SiteRun(placement, name, instance="first") for name in ("gate", "office")}
+    made: list[str] = []
+
+    def bring(second: float) -> None:
+        for run in sites.values():
+            made.extend(each.id for _, each in run.advance(round(second * 1e6)))
+        while parcels := [each for run in sites.values() for each in run.parcels(marks=True)]:
+            for each in parcels:
+                made.extend(out.id for _, out in sites[each.receiver].receive(each))
+
+    sites["office"].push(Event("d", "x", "Day", 0, {}))
+    for second in range(1, 9):
+        sites["gate"].push(event("Entered", second))
+        bring(second + 0.5)
+    assert sites["gate"].waiting == {}
+    assert sites["gate"].sent["office", "events"] == 2
+    sites[which] = SiteRun(placement, which, instance="second")
+    bring(10)
+    for second in range(11, 14):
+        sites["gate"].push(event("Failed", second))
+        sites["gate"].push(event("Entered", second))
+        bring(second + 0.5)
+    bring(20)
+
+    # The new office stands in the first mode, and the new gate sends what comes from now on.
+    assert len(made) == 3
+    assert sites["gate"].waiting == {}

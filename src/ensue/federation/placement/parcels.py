@@ -177,10 +177,10 @@ class _Written(msgspec.Struct):
     resets: list[tuple[str, str, Since]]
     mark: Place
     marks: dict[str, Place]
-    holds: list[tuple[str, str, Place, list[str]]]
-    done: dict[str, Place]
-    answers: int | None
-    spared: dict[str, int]
+    holds: list[tuple[str, str, Place, list[str]]] = []
+    done: dict[str, Place] = {}
+    answers: int | None = None
+    spared: dict[str, int] = {}
 
 
 def _load(given: _WrittenLoad, types: TypeSystem) -> Load:

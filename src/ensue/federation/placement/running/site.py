@@ -233,12 +233,17 @@ class SiteRun:
         strange = [parcel.sender] if parcel.sender not in self.placement.sites.names else []
         words: list[Reset | Hold] = [*parcel.resets, *parcel.holds]
         strange += [each.rule for each in words if each.rule not in self._outposts]
+        rules = self.placement.rules
+        strange += [
+            each.rule
+            for each in parcel.holds
+            if each.rule in rules and not each.ports <= rules[each.rule].fields.keys()
+        ]
         strange += [
             each.rule
             for load in parcel.loads
             for each in load.purposes
-            if each.rule not in self._homes
-            or not each.ports <= self.placement.rules[each.rule].fields.keys()
+            if each.rule not in self._homes or not each.ports <= rules[each.rule].fields.keys()
         ]
         if strange:
             raise EventError(
@@ -318,7 +323,9 @@ class SiteRun:
         for receiver, is_home in self._receivers.items():
             going = self._outgoing[receiver]
             said = self._said_to(receiver)
-            has_mark = marks and (is_home or said[2]) and going.marks != said
+            # A site that has begun anew says so, and then what it holds itself to.
+            is_told = is_home or bool(said[2]) or going.marks is None
+            has_mark = marks and is_told and going.marks != said
             words = going.resets or going.holds or going.answers is not None
             if not (going.loads or words or has_mark):
                 continue
