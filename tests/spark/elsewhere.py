@@ -12,6 +12,8 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -144,6 +146,23 @@ class Elsewhere:
         return {*places} <= {each.name for each in self.folder.iterdir()}
 
 
+def python_without_ensue(folder: Path) -> Path:
+    """A Python with all that Ensue needs, and not Ensue: a place that is only named in a file of
+    paths is not looked through for further such files, as that of an editable installation."""
+    venv.create(folder, symlinks=True)
+    inside = sysconfig.get_path("purelib", vars={"base": str(folder)})
+    (Path(inside) / "others.pth").write_text(sysconfig.get_path("purelib"))
+    python = folder / "bin" / "python"
+    told = subprocess.run(
+        [python, "-c", "import pyarrow, numba; import ensue.engine"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "No module named 'ensue" in told.stderr, told.stderr
+    return python
+
+
 def run(folder: Path, session: str) -> Elsewhere:
     if not HAS_JAVA:
         skip_as_missing("Spark needs Java 17")
@@ -167,7 +186,7 @@ def run(folder: Path, session: str) -> Elsewhere:
         env={
             **environment,
             **(ANY_PORT if session == CONNECT else {}),
-            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": str(python_without_ensue(folder / "workers")),
             "SPARK_SUBMIT_OPTS": quick_start(),
         },
         cwd=folder,

@@ -28,6 +28,7 @@ from ensue.events.mapping import refuse_derived
 from ensue.library import Library, LibraryLike, as_library, duration_microseconds
 from ensue.spark.batch.job import shuffle_partitions
 from ensue.spark.outputs import OutputColumns, output_columns
+from ensue.spark.packaging import carried
 from ensue.spark.plan import JobPlan, plan_of
 from ensue.spark.sql.conformance import (
     attributes_read_in_python,
@@ -165,9 +166,10 @@ def bucket_outputs(packed: DataFrame, task: StreamTask, columns: OutputColumns) 
         # Spark logs the offsets of this source, so that a repeated micro-batch has the same ticks.
         source = packed.sparkSession.readStream.format("rate").option("rowsPerSecond", 1)
         ticks = source.option("numPartitions", 1).load().select(sf.unix_micros("timestamp"))
-        packed = packed.union(ticks.mapInArrow(for_workers(pack_ticks, task), CHUNK_DDL))
+        call = for_workers(pack_ticks, task, carried(packed))
+        packed = packed.union(ticks.mapInArrow(call, CHUNK_DDL))
     results = packed.groupBy("group", "bucket").applyInPandasWithState(
-        for_workers(run_bucket, task), RESULT_DDL, STATE_DDL, "append", "NoTimeout"
+        for_workers(run_bucket, task, carried(packed)), RESULT_DDL, STATE_DDL, "append", "NoTimeout"
     )
     results = results.observe(OBSERVED_MEASURES, *observed_measures(sf.col("measures")))
     return results.mapInArrow(chunk_opener(), result_ddl(columns))
@@ -309,7 +311,8 @@ class StreamJob:
 
     def outputs(self) -> DataFrame:
         pack = pack_columns if self.task.form == "columns" else pack_events
-        packed = self.rows().mapInArrow(for_workers(pack, self.task), CHUNK_DDL)
+        call = for_workers(pack, self.task, carried(self.events))
+        packed = self.rows().mapInArrow(call, CHUNK_DDL)
         return bucket_outputs(packed, self.task, self.columns)
 
     def rejected(self) -> DataFrame:
@@ -319,7 +322,8 @@ class StreamJob:
         tables = Library(self.plan.library).tables()
         task = GroupTask(tables, self.plan.selected, 0, times=self.task.times)
         read = rows.select(self.layout.row())
-        return read.mapInArrow(for_workers(rejected_rows, task), REJECTED_DDL)
+        call = for_workers(rejected_rows, task, carried(self.events))
+        return read.mapInArrow(call, REJECTED_DDL)
 
     def rows(self) -> DataFrame:
         """The rows for workers: as they are, or as columns and buckets computed in SQL."""

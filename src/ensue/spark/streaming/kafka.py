@@ -26,6 +26,7 @@ from ensue.library import LibraryLike, as_library
 from ensue.spark.kafka.record_reader import COLUMNS, RecordReader
 from ensue.spark.kafka.records import MODES, STRUCTURED, write_record
 from ensue.spark.outputs import output_columns
+from ensue.spark.packaging import carried
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.bucket import KIND, LEFT_OUT, REJECTED_KIND
 from ensue.spark.streaming.checkpoint.signing import checked_key
@@ -77,7 +78,8 @@ def correlate_kafka(
         key=checked_key(key),
         rows_held=rows_held(records),
     )
-    packed = records.select(*COLUMNS).mapInArrow(for_workers(pack_records, task), CHUNK_DDL)
+    call = for_workers(pack_records, task, carried(records))
+    packed = records.select(*COLUMNS).mapInArrow(call, CHUNK_DDL)
     return bucket_outputs(packed, task, output_columns(plan, with_event=whole_events))
 
 

@@ -32,6 +32,7 @@ from ensue.events.types import TypeSystem
 from ensue.library import LibraryLike, as_library
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.outputs import output_columns
+from ensue.spark.packaging import carried
 from ensue.spark.plan import plan_of
 from ensue.spark.streaming.checkpoint.signing import checked_key
 from ensue.spark.streaming.chunks import CHUNK_DDL, StreamTask, pack_read, planned
@@ -127,7 +128,7 @@ def correlate_lines(
         mapping.plain,
         "" if folder is None else _root(folder),
     )
-    packed = lines.mapInArrow(for_workers(pack_files, task), CHUNK_DDL)
+    packed = lines.mapInArrow(for_workers(pack_files, task, carried(lines)), CHUNK_DDL)
     return bucket_outputs(packed, stream, output_columns(plan, with_event=options.whole_events))
 
 

@@ -2,9 +2,10 @@
 
 In come a function and the task that is its first argument; out goes a callable for `mapInArrow` and
 its kin. It holds the name of the function instead of the function, and Spark pickles this module by
-value, so that a worker without `ensue` can report that in one line, with what to do. `EnsueError`
-and a lack of memory are reported in one line too. Any other failure keeps its whole traceback, for
-it is a mistake in the code.
+value, so that a worker without `ensue` can take it from what the function carries
+(`spark.packaging`), or report that it is missing in one line, with what to do. `EnsueError` and a
+lack of memory are reported in one line too. Any other failure keeps its whole traceback, for it is
+a mistake in the code.
 """
 
 from __future__ import annotations
@@ -20,12 +21,14 @@ _pickling: Any = cloudpickle
 _pickling.register_pickle_by_value(sys.modules[__name__])
 
 
-def for_workers(function: Callable[..., Any], task: tuple[Any, ...]) -> Any:
-    """The function with its task, which travels as a plain tuple."""
-    return partial(call_by_name, function.__module__, function.__name__, tuple(task))
+def for_workers(function: Callable[..., Any], task: tuple[Any, ...], carried: bytes = b"") -> Any:
+    """The function with its task, which travels as a plain tuple; `carried` is an archive of the
+    package for workers that have none."""
+    names = function.__module__, function.__name__
+    return partial(call_by_name, carried, *names, tuple(task))
 
 
-def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
+def call_by_name(carried: bytes, module: str, name: str, *arguments: Any) -> Iterator[Any]:
     """Call a function on a worker, imported there by name: only Python and PySpark are certain."""
     import gc
     from importlib import import_module
@@ -33,7 +36,13 @@ def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
 
     is_new = module not in modules
     try:
-        function = getattr(import_module(module), name)
+        try:
+            function = getattr(import_module(module), name)
+        except ModuleNotFoundError as missing:
+            if not carried or (missing.name or "").partition(".")[0] != "ensue":
+                raise
+            unpack(carried)
+            function = getattr(import_module(module), name)
         errors = import_module("ensue.errors")
     except ModuleNotFoundError as missing:
         package = (missing.name or "ensue").partition(".")[0]
@@ -55,3 +64,27 @@ def call_by_name(module: str, name: str, *arguments: Any) -> Iterator[Any]:
             " (`spark.sql.shuffle.partitions`; in a stream, smaller micro-batches), or give workers"
             " more (`spark.executor.pyspark.memory`, `spark.executor.memoryOverhead`)"
         ) from None
+
+
+def unpack(carried: bytes) -> None:
+    """Put the package that a function has brought where this worker imports it from."""
+    import os
+    import sys
+    import tempfile
+    from hashlib import blake2b
+    from importlib import invalidate_caches
+
+    from pyspark import SparkFiles
+
+    # The folder of the application on this machine, which Spark removes with it.
+    folder = SparkFiles.getRootDirectory()
+    place = os.path.join(folder, f"ensue-{blake2b(carried, digest_size=16).hexdigest()}.zip")
+    if not os.path.exists(place):
+        handle, written = tempfile.mkstemp(dir=folder)
+        with open(handle, "wb") as out:
+            out.write(carried)
+        os.replace(written, place)  # workers beside this one see all of it or nothing
+    for name in [each for each in sys.modules if each.partition(".")[0] == "ensue"]:
+        del sys.modules[name]  # a folder without a package, which was imported in its stead
+    sys.path.insert(0, place)
+    invalidate_caches()
