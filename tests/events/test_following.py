@@ -38,7 +38,7 @@ class Following:
         found: list[str] = []
         inputs = open_inputs(self._paths)
         for record in follow(
-            self._paths, inputs, TYPES, grow=self._grow, stops=stops, moment=0, between_looks=0
+            self._paths, inputs, TYPES, grow=self._grow, stops=stops, moment=0.05, between_looks=0
         ):
             if isinstance(record, Event):
                 found.append(record.id)

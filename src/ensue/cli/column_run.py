@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ensue.cli.hints import END_OF_1970, SeenEvents
+from ensue.cli.hints import SeenEvents
 from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
 from ensue.cli.side_outputs import LateEvents, RefusedRecords
@@ -26,11 +26,11 @@ from ensue.cli.terminal import say
 from ensue.engine.counts import Counts
 from ensue.engine.timing.agreeing import TimeRun, TimeRuns
 from ensue.engine.timing.jumps import UNBOUNDED, check_advance
+from ensue.engine.timing.ordering import Ordering
 from ensue.errors import UsageError
-from ensue.events.event import Event, Rejected
+from ensue.events.event import Rejected
 from ensue.events.kernels.kept import has_compiled_loops
 from ensue.events.mapping import Mapping
-from ensue.events.nesting import path_of
 from ensue.events.sources import InputFile
 from ensue.lang.checked import CheckedLibrary
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ensue.engine.batch.input.batches import Batch
     from ensue.engine.batch.input.intake import CheckedRows
     from ensue.engine.batch.output.columns import BatchOutputs
-    from ensue.engine.timing.column_ordering import Arrivals, ColumnOrdering
+    from ensue.engine.running.chunks import ChunkStream
     from ensue.events.files.chunk import Chunk
     from ensue.events.files.ordered import HeldRows
 
@@ -53,18 +53,25 @@ KEPT_BYTES = 1 << 26
 """The bytes of chunks in order that are kept, in case that a later one is out of order."""
 
 
-def gathered(inputs: Sequence[InputFile]) -> list[InputFile]:
+SECONDS_OF_A_PIPE = 0.5
+"""How long the first bytes of a stream are waited for: one that is slower than `SMALL_BYTES` in
+this time comes no faster than it is read event by event."""
+
+
+def gathered(inputs: Sequence[InputFile], is_stream: bool) -> list[InputFile]:
     """The inputs, with as many bytes of pipes as tell whether they are large enough."""
-    return [each.gathered(_enough() + 1) for each in inputs]
+    seconds = SECONDS_OF_A_PIPE if is_stream else None
+    return [each.gathered(enough_for_columns() + 1, seconds) for each in inputs]
 
 
-def _enough() -> int:
+def enough_for_columns() -> int:
+    """From how many bytes on a run in columns is quicker."""
     return SMALL_BYTES if has_compiled_loops() else SMALL_BYTES_AT_FIRST
 
 
 def is_for_columns(inputs: Sequence[InputFile]) -> bool:
     """Whether the inputs are large enough for a run in columns."""
-    enough = _enough()
+    enough = enough_for_columns()
     size = 0
     for each in inputs:
         size += _unpacked_size(each, enough)
@@ -112,7 +119,8 @@ def _say_compiling() -> None:
 class ColumnRun:
     """A run in columns: its engine, its counts and its refused records.
 
-    With an `order`, events are read as those of a stream; its late events go to `late`.
+    With a `lateness`, events are read as those of a stream; its late events go to `late`. With
+    `is_live`, outputs are written as they come.
     """
 
     def __init__(
@@ -123,10 +131,11 @@ class ColumnRun:
         outputs: OutputWriter,
         refused: RefusedRecords,
         late: LateEvents,
-        order: ColumnOrdering | None,
+        lateness: int | None,
         strict: bool,
         bars: ProgressDisplay,
         max_jump: float,
+        is_live: bool,
     ) -> None:
         self._library = library
         self._inputs = inputs
@@ -134,7 +143,9 @@ class ColumnRun:
         self._outputs = outputs
         self._refused = refused
         self._late = late
-        self._order = order
+        self._lateness = lateness
+        self._is_live = is_live
+        self._stream: ChunkStream | None = None
         self._strict = strict
         self._bars = bars
         self._max_jump = max_jump
@@ -143,15 +154,12 @@ class ColumnRun:
         self.due: int | None = None
         with loading():
             load_pyarrow()
-            from ensue.events.files.waiting import WaitingRows
             from ensue.events.kernels.compiling import before_compiling
 
             before_compiling[:] = [_say_compiling]
-            types = library.types
-            self._waiting = WaitingRows(
-                name for each in types for name in types.attributes(each.name)
-            )
             self._start()
+            if lateness is not None:
+                self._stream = self._new_stream(lateness)
 
     def _start(self) -> None:
         self.seen = SeenEvents.of(self._library)
@@ -162,8 +170,18 @@ class ColumnRun:
         from ensue.engine.batch import BatchEngine
 
         # The order of a stream has refused the events that are too far ahead.
-        allowed = self._max_jump if self._order is None else UNBOUNDED
+        allowed = self._max_jump if self._lateness is None else UNBOUNDED
         return BatchEngine(self._library, counts, allowed, self._outputs.columns)
+
+    def _new_stream(self, lateness: int) -> ChunkStream:
+        from ensue.engine.running.chunks import ChunkStream
+        from ensue.engine.timing.column_ordering import ColumnOrdering
+
+        order = ColumnOrdering(Ordering(lateness, self._max_jump))
+        counts = self._engine.counts
+        return ChunkStream(
+            self._library.types, order, counts, self._engine, lambda: self._new_engine(counts)
+        )
 
     @property
     def counts(self) -> Counts:
@@ -171,8 +189,8 @@ class ColumnRun:
 
     def read(self) -> bool:
         """Read all events. False if a refused record has stopped the run."""
-        if self._order is not None:
-            return self._read_stream(self._order)
+        if self._stream is not None:
+            return self._read_stream(self._stream)
         if any(each.size is None for each in self._inputs):
             # An input that can be read only once is kept until it is complete.
             with closing(self._chunks()) as chunks:
@@ -212,17 +230,19 @@ class ColumnRun:
         return bool((np.diff(batch.times, prepend=begin) > self._max_jump).any())
 
     def finish(self, until: int | None) -> None:
-        latest: float | None = self.latest
-        if self._order is not None and self._order.latest is not None:
-            self.latest = latest = self._order.latest
+        stream = self._stream
+        if stream is not None and stream.order.latest is not None:
+            self.latest = stream.order.latest
         if until is not None:
-            check_advance(until, -math.inf if latest is None else latest, self._max_jump)
-        if self._order is not None:
-            self._read_waiting(None)
+            latest = -math.inf if self.latest is None else self.latest
+            check_advance(until, latest, self._max_jump)
+        if stream is not None:
+            self._write(stream.rest())
+            self._engine = stream.engine
         if until is not None:
             self._write(self._engine.advance_to(until))
-        elif self._order is not None and (due := self._engine.next_due()) is not None:
-            self.due = due + self._order.lateness
+        elif stream is not None and (due := self._engine.next_due()) is not None:
+            self.due = due + stream.order.lateness
         self._outputs.finish()
 
     def _chunks(self) -> Any:
@@ -268,52 +288,22 @@ class ColumnRun:
 
     # --- a stream in order within its lateness ----------------------------------------------------
 
-    def _read_stream(self, order: ColumnOrdering) -> bool:
+    def _read_stream(self, stream: ChunkStream) -> bool:
         with closing(self._chunks()) as chunks:
             for file, chunk in chunks:
-                checked = self._engine.check(chunk)
-                refused = list(checked.rejected)
-                held = _held(file, chunk, checked)
-                part = held.part()
-                arrivals = order.arrive(held.times)
-                for each in arrivals:
-                    refused += [
-                        record.because(problem)
-                        for record, problem in zip(
-                            part.original(each.ahead), each.problems, strict=True
-                        )
-                    ]
-                if not self._take_refused(file, refused):
+                arrived = stream.arrive(chunk)
+                if not self._take_refused(file, arrived.refused):
                     return False
-                for each in arrivals:
-                    self._arrive(part, held.times, each)
-                self._note_types(checked.batch)
+                self._write(stream.read())
+                self._late.take_new(stream.late)
+                stream.late.clear()
+                self.seen.take_batch(arrived.batch)
                 self._bars.counted(self.counts.events, self._outputs.written)
         return True
 
-    def _arrive(self, part: Chunk, times: Any, arrived: Arrivals) -> None:
-        """Let events wait, and read those whose order is final."""
-        assert self._order is not None
-        if arrived.is_new:
-            self._read_waiting(None)
-            self.counts.begun_anew += 1
-            self._engine = self._new_engine(self.counts)
-        late = [each for each in part.singly(arrived.late) if isinstance(each, Event)]
-        self.counts.events += len(late)
-        self.counts.late += len(late)
-        self._late.take_new(late)
-        self._waiting.add(part, arrived.taken, times)
-        self._read_waiting(self._order.settled)
-
-    def _read_waiting(self, until: int | None) -> None:
-        """Read the events that wait, up to a time."""
-        ready = self._waiting.take(until)
-        if ready is not None:
-            self._write(self._engine.read_batch(self._engine.check(ready).batch))
-
     def _take_refused(self, file: InputFile, refused: Sequence[Rejected]) -> bool:
         """Keep the refused records of a chunk in their order. False if one stops the run."""
-        for each in sorted(refused, key=lambda record: record.number):
+        for each in refused:
             path = None if file.is_stdin else file.path
             self._refused.take(Rejected(each.number, each.raw, each.problems, path))
             if self._strict:
@@ -343,7 +333,7 @@ class ColumnRun:
             return True
         self._write(self._engine.read_batch(batch))
         rejected = self._engine.rejected
-        self._note_types(self._within_span(batch))
+        self.seen.take_batch(self._within_span(batch))
         self.latest = self._engine.clock if self._engine.clock is not None else self.latest
         self._bars.counted(self._engine.counts.events, self._outputs.written)
         for each in rejected:
@@ -357,6 +347,8 @@ class ColumnRun:
         """Write outputs as they come, since a jump of the clock may fire very many timers."""
         for each in outputs:
             self._outputs.write_columns(each)
+            if self._is_live:
+                self._outputs.flush()
 
     def _within_span(self, batch: Batch) -> Batch:
         """The rows of a batch that are not refused for their times."""
@@ -364,33 +356,6 @@ class ColumnRun:
             return batch
         first, end = batch.times.searchsorted([self._span.low, self._span.high + 1]).tolist()
         return batch.since(first, end)
-
-    def _note_types(self, batch: Batch) -> None:
-        import numpy as np
-        import pyarrow.compute as pc
-
-        types = batch.column(("type",)).values
-        for each in pc.value_counts(types):
-            name = each["values"].as_py()
-            self.seen.types[name] += each["counts"].as_py()
-            if name not in self.seen.examples:
-                row = int(np.argmax(np.asarray(pc.equal(types, name))))
-                self.seen.examples[name] = batch.event(row)
-            if absent := self.seen.absent.get(name):
-                absent -= {n for n in absent if _has_value(batch, types, name, n)}
-        self.seen.in_1970 += int(((batch.times >= 0) & (batch.times < END_OF_1970)).sum())
-
-
-def _has_value(batch: Batch, types: Any, type_: str, attribute: str) -> bool:
-    """Whether an event of a type has a value of an attribute."""
-    import numpy as np
-    import pyarrow.compute as pc
-
-    missing = batch.column(path_of(attribute)).missing
-    if missing is None or missing.all():
-        return missing is None
-    is_type = np.asarray(pc.equal(types, type_))
-    return bool((is_type & ~missing).any())
 
 
 def _held(file: InputFile, chunk: Chunk, checked: CheckedRows) -> HeldRows:

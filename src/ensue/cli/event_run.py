@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ensue.cli import hints
 from ensue.cli.followed.grown_outputs import GrownOutputs
@@ -23,7 +24,7 @@ from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
 from ensue.cli.reasons import tell_what_is_missing, tell_why
 from ensue.cli.side_outputs import LateEvents, RefusedRecords
-from ensue.cli.start.process import loading
+from ensue.cli.start.process import load_pyarrow, loading
 from ensue.cli.terminal import counted, say
 from ensue.engine.counts import Counts
 from ensue.engine.run import Run
@@ -32,11 +33,17 @@ from ensue.engine.timing.agreeing import largest_span
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
-from ensue.events.records.following import Follower
+from ensue.events.records.following import ComingBlock, Follower
 from ensue.events.times import format_time
 from ensue.lang.checked import CheckedLibrary
 from ensue.library import Library
 
+if TYPE_CHECKING:
+    from ensue.engine.running.chunks import ChunkStream
+    from ensue.events.files.chunk import Chunk
+
+_SMALL_BLOCK = 1 << 16
+"""Blocks up to this size are read faster event by event, also where all has been loaded."""
 OUTPUTS_AT_ONCE = 1024
 """How many outputs are written at once."""
 MOST_TIMERS_AT_ONCE = 1000
@@ -47,7 +54,9 @@ class EventRun:
     """A run event by event, with its outputs, refused records and late events.
 
     `last` has the record that was read last. `is_live` writes outputs at once. `by_wall_clock` lets
-    the clock of the machine fire timers. A followed run may have a `journal`.
+    the clock of the machine fire timers. A followed run may have a `journal`. Blocks of
+    `columns_from` bytes and more are read in columns, on the engine `batch`, and so are those that
+    come right behind; while nothing comes, or little, the run is on the engine `step`.
     """
 
     def __init__(
@@ -63,8 +72,12 @@ class EventRun:
         explain: bool,
         library: CheckedLibrary,
         journal: Journal | None = None,
+        columns_from: int | None = None,
     ) -> None:
         self.run = run
+        self._columns_from = columns_from
+        self._stream: ChunkStream | None = None
+        self._library = library
         self._journal = journal
         self.late = late
         self.latest: int | None = None
@@ -83,15 +96,19 @@ class EventRun:
         return self.run.counts
 
     def feed(
-        self, records: Iterator[Event | Rejected | None], in_order: bool, bars: ProgressDisplay
+        self,
+        records: Iterator[ComingBlock | Event | Rejected | None],
+        in_order: bool,
+        bars: ProgressDisplay,
     ) -> bool:
         """Read all records. False if a refused record has stopped the run."""
         if in_order:
-            return self._stream(records)
+            return self._take_all(records)
         read: list[tuple[Event, LastRecord]] = []
         # All that is read stays: there is no garbage to look for.
         with loading():
             for record in records:
+                assert not isinstance(record, ComingBlock), "what is followed is in order"
                 if isinstance(record, Event):
                     read.append((record, self._last.kept()))
                 elif record is not None:
@@ -111,11 +128,68 @@ class EventRun:
             self.seen.take_all(events)
             self._write_all(self.run.push_all_iter(bars.running(events)))
             return True
-        return self._stream(self._again(bars.running(read)))
+        return self._take_all(self._again(bars.running(read)))
 
     def _again(self, read: Iterator[tuple[Event, LastRecord]]) -> Iterator[Event]:
         for event, self._last in read:
             yield event
+
+    # --- many events at once ----------------------------------------------------------------------
+
+    def _take_block(self, block: ComingBlock) -> bool:
+        """Deal with the records of a block. False to stop."""
+        if self._stream is not None and block.size < _SMALL_BLOCK:
+            self._leave_columns()
+        least = self._columns_from
+        if self._stream is None and least is not None and block.size >= least:
+            self._enter_columns()
+        if self._stream is None:
+            return self._take_all(block.records())
+        for each in block.chunks():
+            if isinstance(each, Event):
+                self._leave_columns()
+            if not (self._take(each) if isinstance(each, Event | Rejected) else self._read(each)):
+                return False
+        return True
+
+    def _read(self, chunk: Chunk) -> bool:
+        """Deal with the records of a chunk. False to stop."""
+        if self._stream is None:
+            self._enter_columns()
+        stream = self._stream
+        assert stream is not None
+        arrived = stream.arrive(chunk, self._now if self._by_wall_clock else None)
+        for record in arrived.refused:
+            self._refused.take(record)
+            if self._strict:
+                return False
+        for outputs in stream.read():
+            self._outputs.write_columns(outputs)
+        if self._is_live:
+            self._outputs.flush()
+        self.late.take_new(stream.late)
+        stream.late.clear()
+        self.latest = stream.order.latest
+        self.seen.take_batch(arrived.batch)
+        return True
+
+    def _enter_columns(self) -> None:
+        with loading():
+            load_pyarrow()
+            self.run = Run.resume(self._library, self.run.snapshot(), "batch")
+            self._stream = self.run.chunk_stream()
+
+    def _leave_columns(self) -> None:
+        if self._stream is not None:
+            self._stream.put_back()
+            self._stream = None
+            self.run = Run.resume(self._library, self.run.snapshot(), "step")
+
+    def snapshot(self) -> bytes:
+        """The state of the engine."""
+        if self._stream is not None:
+            self._stream.put_back()
+        return self.run.snapshot()
 
     def _refuse_far(self, read: list[tuple[Event, LastRecord]], begins: int, ends: int) -> bool:
         """Refuse events whose times lie too far from all others. False if that stops the run."""
@@ -126,12 +200,15 @@ class EventRun:
                 return False
         return True
 
-    def _stream(self, records: Iterator[Event | Rejected | None]) -> bool:
+    def _take_all(self, records: Iterator[ComingBlock | Event | Rejected | None]) -> bool:
         return all(map(self._take, records))
 
-    def _take(self, record: Event | Rejected | None) -> bool:
-        """Deal with a record, or with the time while none comes. False to stop."""
+    def _take(self, record: ComingBlock | Event | Rejected | None) -> bool:
+        """Deal with what has come, or with the time while nothing comes. False to stop."""
+        if isinstance(record, ComingBlock):
+            return self._take_block(record)
         if record is None:
+            self._leave_columns()
             self._wait()
         if isinstance(record, Event):
             if not self._push(record):
@@ -195,6 +272,7 @@ class EventRun:
                 self._write_all(self.run.advance_iter(due))
 
     def finish(self, until: int | None) -> None:
+        self._leave_columns()
         if self._journal is None:
             self._write_all(self.run.finish_iter(until))
         else:

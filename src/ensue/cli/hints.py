@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ensue.cli.terminal import counted, listed
 from ensue.errors import EventError
@@ -20,12 +20,15 @@ from ensue.events.cloudevents import read_object
 from ensue.events.conformance import fits
 from ensue.events.event import Event
 from ensue.events.mapping.values import WHOLE_FACTORS
-from ensue.events.nesting import value_at
+from ensue.events.nesting import path_of, value_at
 from ensue.events.types import ValueType
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.asked import attributes_asked
 from ensue.lang.derived.wanted import types_read, unusable_keys
 from ensue.lang.diagnostics import close_match, did_you_mean
+
+if TYPE_CHECKING:
+    from ensue.engine.batch.input.batches import Batch
 
 
 @dataclass
@@ -64,6 +67,34 @@ class SeenEvents:
     def take_all(self, events: Iterable[Event]) -> None:
         for event in events:
             self.take(event)
+
+    def take_batch(self, batch: Batch) -> None:
+        """Take the events of a batch of the engine `batch`."""
+        import numpy as np
+        import pyarrow.compute as pc
+
+        types = batch.column(("type",)).values
+        for each in pc.value_counts(types):
+            name = each["values"].as_py()
+            self.types[name] += each["counts"].as_py()
+            if name not in self.examples:
+                row = int(np.argmax(np.asarray(pc.equal(types, name))))
+                self.examples[name] = batch.event(row)
+            if absent := self.absent.get(name):
+                absent -= {n for n in absent if _has_value(batch, types, name, n)}
+        self.in_1970 += int(((batch.times >= 0) & (batch.times < END_OF_1970)).sum())
+
+
+def _has_value(batch: Batch, types: Any, type_: str, attribute: str) -> bool:
+    """Whether an event of a type has a value of an attribute."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    missing = batch.column(path_of(attribute)).missing
+    if missing is None or missing.all():
+        return missing is None
+    is_type = np.asarray(pc.equal(types, type_))
+    return bool((is_type & ~missing).any())
 
 
 END_OF_1970 = 365 * 86_400 * 1_000_000

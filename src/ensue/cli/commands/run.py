@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import typer
 
-from ensue.cli.column_run import ColumnRun, gathered, is_for_columns
+from ensue.cli.column_run import ColumnRun, enough_for_columns, gathered, is_for_columns
 from ensue.cli.event_run import EventRun, RunReport
 from ensue.cli.followed.grown_file import GrownFile, can_grow
 from ensue.cli.followed.grown_outputs import GrownOutputs
@@ -63,7 +63,7 @@ from ensue.errors import UsageError
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
 from ensue.events.mapping import Mapping, refuse_derived
-from ensue.events.records.following import Follower, Reading
+from ensue.events.records.following import ComingBlock, Follower, Reading
 from ensue.events.records.reading import read_events
 from ensue.events.sources import LINES, InputFile, open_inputs
 from ensue.events.sources.contents import Given
@@ -309,22 +309,15 @@ def run(
         naming = "each" if verbose else naming
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files, opened, naming)
         is_bounded = not streams and not explain and history is None and engine != SPARK
-        if is_bounded and engine == "auto":
-            inputs = gathered(inputs)
-        is_stream_of_files = not (is_bounded or follow or live or explain) and history is None
-        is_stream_of_files &= all(each.size is not None for each in inputs)
+        is_stream = not (is_bounded or follow or live or explain) and history is None
+        if (is_bounded and engine == "auto") or (is_stream and engine in ("auto", "batch")):
+            inputs = gathered(inputs, is_stream)
         late_events = LateEvents(late, files, opened)
         running: EventRun | ColumnRun
-        if (is_bounded or is_stream_of_files) and (
+        if (is_bounded or is_stream) and (
             engine == "batch" or (engine == "auto" and is_for_columns(inputs))
         ):
             assert isinstance(outputs, OutputWriter)
-            order = None
-            if not is_bounded:
-                # With it comes NumPy, which a run of single events does not need.
-                from ensue.engine.timing.column_ordering import ColumnOrdering
-
-                order = ColumnOrdering(allowed_lateness or 0, allowed_jump)
             running = ColumnRun(
                 library.checked,
                 inputs,
@@ -332,10 +325,11 @@ def run(
                 outputs,
                 refused,
                 late_events,
-                order,
+                None if is_bounded else allowed_lateness or 0,
                 strict,
                 bars,
                 allowed_jump,
+                is_stream and any(each.size is None for each in inputs),
             )
             stopped = not running.read()
         else:
@@ -361,7 +355,7 @@ def run(
                         publications,
                         allowed_jump,
                     )
-            records: Iterator[Event | Rejected | None]
+            records: Iterator[ComingBlock | Event | Rejected | None]
             last = LastRecord()
             follower: Follower | None = None
             if follow or live:
@@ -378,6 +372,8 @@ def run(
                 records = read_events(
                     inputs, types, progress=bars.reading, mapping=mapping, last=last
                 )
+            # A year that goes on from record to record is told by single records.
+            can_leave_step = engine == "auto" and not explain and history is None and year is None
             running = EventRun(
                 run=run_of_library,
                 last=last,
@@ -391,11 +387,12 @@ def run(
                 explain=explain,
                 library=library.checked,
                 journal=journal,
+                columns_from=enough_for_columns() if can_leave_step else None,
             )
             if journal is not None:
                 assert follower is not None
                 assert isinstance(outputs, GrownOutputs)
-                journal.bind(run_of_library, follower, outputs)
+                journal.bind(running.snapshot, follower, outputs)
                 running.again(journal, follower)
             stopped = not running.feed(records, in_order=streams, bars=bars)
         if stopped:

@@ -25,6 +25,7 @@ from ensue.events.files.output.endings import format_of
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
+    from ensue.engine.batch.output.columns import BatchOutputs
     from ensue.engine.batch.output.schema import OutputSchema
 
 EVENTS_A_FILE = 100_000
@@ -87,6 +88,10 @@ class GrownOutputs:
         if self._is_alone and self.is_full:
             self.finish()
         return wanted
+
+    def write_columns(self, outputs: BatchOutputs) -> None:
+        """Write the outputs of a batch."""
+        self.write_events(outputs.events())
 
     @property
     def is_full(self) -> bool:

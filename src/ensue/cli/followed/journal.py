@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ensue.cli.followed.grown_file import GrownFile
 from ensue.cli.followed.grown_outputs import GrownOutputs
 from ensue.cli.followed.position import VERSION, Clock, PositionFile, State, Step, position_path
-from ensue.engine.run import Run
 from ensue.errors import UsageError
 from ensue.events.files.output.endings import format_of
 from ensue.events.records.following import Follower
@@ -86,9 +85,11 @@ class Journal:
         self._files[str(path)] = file
         return file
 
-    def bind(self, run: Run, follower: Follower, outputs: GrownOutputs) -> None:
-        """Say whose state it is."""
-        self._run, self._follower, self._outputs = run, follower, outputs
+    def bind(
+        self, snapshot: Callable[[], bytes], follower: Follower, outputs: GrownOutputs
+    ) -> None:
+        """Say whose state it is; `snapshot` returns that of the engine."""
+        self._snapshot, self._follower, self._outputs = snapshot, follower, outputs
 
     # --- steps ------------------------------------------------------------------------------------
 
@@ -133,7 +134,7 @@ class Journal:
         begun = time.monotonic()
         parts = self._outputs.settle()
         lengths = {path: file.sync() for path, file in self._files.items()}
-        places, engine = self._follower.places, self._run.snapshot()
+        places, engine = self._follower.places, self._snapshot()
         state = State(VERSION, self._made_by, places, engine, lengths, parts)
         self._position.save(state)
         self._outputs.settled()

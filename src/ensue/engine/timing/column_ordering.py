@@ -8,6 +8,7 @@ all up to `settled` are final.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from ensue.engine.instance import ENDLESS
 from ensue.engine.timing.jumps import UNBOUNDED, jump_problem
 from ensue.engine.timing.ordering import Ordering
+from ensue.events.event import Event
 
 Times = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]
@@ -36,11 +38,14 @@ class Arrivals(NamedTuple):
 
 
 class ColumnOrdering:
-    """The order of a stream whose events arrive in columns."""
+    """The order of a stream whose events arrive in columns.
 
-    def __init__(self, lateness: int, max_jump: float = UNBOUNDED) -> None:
-        self._ordering = Ordering(lateness, max_jump)
-        self._read = 0
+    It goes on with an order of single events, of a run that has `read` so many.
+    """
+
+    def __init__(self, ordering: Ordering, read: int = 0) -> None:
+        self._ordering = ordering
+        self._read = read
 
     @property
     def lateness(self) -> int:
@@ -60,6 +65,15 @@ class ColumnOrdering:
     def settled(self) -> int | None:
         """The time up to which the order is final."""
         return self._ordering.settled
+
+    def release(self) -> list[Event]:
+        """The single events that wait, which are taken out of the order."""
+        return list(self._ordering.rest())
+
+    def hold(self, events: Iterable[Event]) -> None:
+        """Let single events wait in the order."""
+        for each in events:
+            self._ordering.add(each)
 
     def arrive(self, times: Times) -> list[Arrivals]:
         """What becomes of events that arrive in this order."""

@@ -126,14 +126,21 @@ def check_advance(time: int, latest: float, allowed: float) -> None:
 
 def check_ahead_of_now(time: int, now: int, allowed: float) -> None:
     """Raises `EventError` for an event that lies too far ahead of the time of day."""
-    if time - now > min(allowed, LIVE_JUMP):
-        shown = _shown(min(allowed, LIVE_JUMP))
-        raise EventError(
-            [
-                f"its time, {format_time(time)}, is more than {shown} ahead of the time of day,"
-                f" {format_time(now)}; if it is right, leave out `--live`"
-            ]
-        )
+    if time - now > reach_of_now(allowed):
+        raise EventError([now_problem(time, now, allowed)])
+
+
+def reach_of_now(allowed: float) -> float:
+    """How far an event may lie ahead of the time of day."""
+    return min(allowed, LIVE_JUMP)
+
+
+def now_problem(time: int, now: int, allowed: float) -> str:
+    """Why an event is refused that lies too far ahead of the time of day."""
+    return (
+        f"its time, {format_time(time)}, is more than {_shown(reach_of_now(allowed))} ahead of the"
+        f" time of day, {format_time(now)}; if it is right, leave out `--live`"
+    )
 
 
 def _shown(allowed: float) -> str:

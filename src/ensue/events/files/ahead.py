@@ -15,6 +15,7 @@ Item = TypeVar("Item")
 
 _END = object()
 _LOOK_SECONDS = 0.1
+_MOST_SECONDS = 1.0
 
 
 def ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
@@ -54,4 +55,5 @@ def ahead(items: Iterator[Item], depth: int = 1) -> Generator[Item, None, None]:
             yield item
     finally:
         stopped.set()
-        thread.join()
+        # A thread that waits for a pipe is not waited for.
+        thread.join(_MOST_SECONDS)

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.events.event import Rejected
+from ensue.events.event import Event, Rejected
 from ensue.events.files.chunk import Chunk, Rows
 
 _CONTEXT = ("id", "source", "type", "time")
@@ -43,7 +43,14 @@ def with_file(chunk: Chunk, path: str | None) -> Chunk:
     def original(places: Rows) -> list[Rejected]:
         return [msgspec.structs.replace(each, file=path) for each in chunk.original(places)]
 
-    return replace(chunk, original=original)
+    def singly(places: Rows) -> list[Event | Rejected]:
+        found = chunk.singly(places)
+        return [
+            msgspec.structs.replace(each, file=path) if isinstance(each, Rejected) else each
+            for each in found
+        ]
+
+    return replace(chunk, original=original, singly=singly)
 
 
 class Joined:

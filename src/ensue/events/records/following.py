@@ -1,6 +1,7 @@
 """Records of files that still grow, as they come, and `None` while nothing comes.
 
-In come `InputFile`s; out go events and refused records without end, and `None` when nothing has
+In come `InputFile`s; out go blocks of records without end, each to be read as events and refused
+records one by one or as chunks, and `None` when nothing has
 come for a moment, so that the caller can move a clock or stop. The records that are in the files at
 the beginning are merged by time, if each file is in order by itself; later records come in the
 order of their arrival.
@@ -10,10 +11,12 @@ from __future__ import annotations
 
 import heapq
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -48,6 +51,9 @@ from ensue.events.sources.growing import (
 from ensue.events.sources.inputs import inputs_of
 from ensue.events.types import TypeSystem
 
+if TYPE_CHECKING:
+    from ensue.events.files.chunk import Chunk
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -81,6 +87,19 @@ class _OpenRecord:
         self._size += len(line)
         self._is_in_quotes ^= line.count(b'"') % 2 == 1
         return not self._is_in_quotes or self._size > BOUNDS.record_bytes
+
+
+@dataclass(frozen=True)
+class ComingBlock:
+    """Records that have come together, to be read one by one or, where they are many, as chunks.
+
+    `size` is the number of their bytes, with those that wait behind them. One of the two is called,
+    once, and read to its end.
+    """
+
+    size: int
+    records: Callable[[], Iterator[Record]]
+    chunks: Callable[[], Iterator[Chunk | Record]]
 
 
 class FollowedInput:
@@ -151,7 +170,7 @@ class FollowedInput:
             *(() if years is None else years.now),
         )
 
-    def records(self, log: ReadingLog, number: int) -> Iterator[Record]:
+    def blocks(self, log: ReadingLog, number: int) -> Iterator[ComingBlock]:
         """The records that are complete by now; `number` is that of this input in the `log`."""
         while lines := self.source.lines():
             anew, self.source.began_anew = self.source.began_anew, False
@@ -172,16 +191,16 @@ class FollowedInput:
                 )
             if anew:
                 self._begin_file()
-            yield from self._read(lines)
+            yield self._block(lines)
             log.settled()
 
-    def records_up_to(self, end: int) -> Iterator[Record]:
+    def blocks_up_to(self, end: int) -> Iterator[ComingBlock]:
         """The records of the bytes before `end`."""
         assert isinstance(self.source, GrowingFile)
         while lines := self.source.lines_up_to(end):
-            yield from self._read(lines)
+            yield self._block(lines)
 
-    def records_again(self, part: Part) -> Iterator[Record]:
+    def again(self, part: Part) -> Iterator[ComingBlock]:
         """The records of a part that was read before. Raises `EventError` if they are gone."""
         assert isinstance(self.source, GrowingFile)
         if part.anew:
@@ -196,7 +215,7 @@ class FollowedInput:
                     " read are gone, and are not read again: outputs that need them may be missing"
                 ]
             )
-        yield from self._read(lines)
+        yield self._block(lines)
         if part.is_last:
             self.source.close()
 
@@ -210,6 +229,60 @@ class FollowedInput:
         yield from self._read(self.source.rest())
         if self._open.lines:
             yield from self._placed(self._csv_record())
+
+    def _block(self, lines: Sequence[bytes]) -> ComingBlock:
+        size = sum(map(len, lines)) + self.source.waiting
+        return ComingBlock(size, lambda: self._read(lines), lambda: self._chunks(lines))
+
+    def _chunks(self, lines: Sequence[bytes]) -> Iterator[Chunk | Record]:
+        """The records of lines as chunks, but for a record of CSV that is too long."""
+        # pyarrow takes a while to import, and few records do not need it.
+        from ensue.events.files.joining import with_file
+        from ensue.events.files.text.csv_cells import LinesOf
+        from ensue.events.files.text.csv_rows import CellChunks
+        from ensue.events.files.text.json_lines import LineChunks
+
+        given = self._given
+        path = None if given.is_stdin else given.path
+        lines = self._cleaned(lines)
+        if given.format == "jsonl":
+            if self._number == 0:
+                lines = [lines[0].removeprefix(_BYTE_ORDER_MARK), *lines[1:]]
+            chunks = LineChunks(self._types, given.name, self._mapping, label=given.label)
+            chunks.lines_before = self._number
+            self._number += len(lines)
+            yield with_file(chunks.chunk(b"".join(lines)), path)
+            return
+        while lines:
+            if self._cells is not None:
+                cells = CellChunks(
+                    self._types,
+                    given.name,
+                    given.delimiter,
+                    self._mapping,
+                    label=given.label,
+                    nulls=given.nulls,
+                )
+                cells.use_header(list(self._header or ()))
+                cells.lines_before = self._number - len(self._open.lines)
+                block = b"".join([*self._open.lines, *lines])
+                self._open = _OpenRecord()
+                chunk, used = cells.chunk(block, False)
+                self._number = cells.lines_before
+                yield with_file(chunk, path)
+                lines = list(LinesOf(block[used:]))
+            # The header, or what is left of a block: a record that is open, or too long.
+            lines = yield from self._first_record(lines)
+
+    def _first_record(self, lines: Sequence[bytes]) -> Generator[Record, None, Sequence[bytes]]:
+        """The first record, or the header, by itself; the lines behind it are returned."""
+        for at, line in enumerate(lines, 1):
+            had_header = self._cells is not None
+            found = list(self._record(line))
+            yield from found
+            if found or not had_header:
+                return lines[at:]
+        return []
 
     def _cell_reader(self, header: Sequence[str]) -> CellReader:
         given = self._given
@@ -225,14 +298,19 @@ class FollowedInput:
         )
 
     def _read(self, lines: Sequence[bytes]) -> Iterator[Record]:
+        for line in self._cleaned(lines):
+            yield from self._record(line)
+
+    def _cleaned(self, lines: Sequence[bytes]) -> Sequence[bytes]:
         clean = self._given.content.clean
-        for line in lines:
-            line = line if clean is None else clean(line)
-            self._number += 1
-            if self._number == 1:
-                line = line.removeprefix(_BYTE_ORDER_MARK)
-            if not line.strip() and not self._open.lines:
-                continue
+        return lines if clean is None else [clean(line) for line in lines]
+
+    def _record(self, line: bytes) -> Iterator[Record]:
+        """The record that ends with the next line, if one does."""
+        self._number += 1
+        if self._number == 1:
+            line = line.removeprefix(_BYTE_ORDER_MARK)
+        if line.strip() or self._open.lines:
             yield from self._placed(
                 self._json(line) if self._given.format == "jsonl" else self._csv(line)
             )
@@ -317,13 +395,13 @@ class Follower:
         content = content_of(place.path, b"", replace(self._reading.given, format=format_))
         return InputFile(place.path, content, size=0, _label=place.label)
 
-    def again(self, step: ReadingStep) -> Iterator[Record]:
+    def again(self, step: ReadingStep) -> Iterator[ComingBlock]:
         """The records of a step of before. Raises `EventError` if its file is gone."""
         match step:
             case Part(input=number):
-                yield from self._followed[number].records_again(step)
+                yield from self._followed[number].again(step)
             case Merged(ends=ends):
-                yield from _merged(self._followed, ends, self._reading.last)
+                yield self._merged(ends)
             case Opened(path=path, label=label):
                 place = InputPlace(path, label, None)
                 self._followed.append(self._input(self._opened(place)))
@@ -335,7 +413,7 @@ class Follower:
         stops: Callable[[], bool],
         moment: float = MOMENT_SECONDS,
         between_looks: float = SECONDS_BETWEEN_LOOKS,
-    ) -> Iterator[Record | None]:
+    ) -> Iterator[ComingBlock | Record | None]:
         """Records as they come, and `None` while nothing comes, until `stops` returns true.
 
         With `grow` files are followed for ever, and so are new files of folders and patterns;
@@ -351,7 +429,7 @@ class Follower:
                 sizes = [each.size for each in files if isinstance(each, GrowingFile)]
                 ends = dict(enumerate(sizes))
                 self._log.note(Merged(ends))
-                yield from _merged(self._followed, ends, self._reading.last)
+                yield self._merged(ends)
                 self._log.settled()
             else:
                 yield from _merged(self._followed, None, self._reading.last)
@@ -359,9 +437,9 @@ class Follower:
         while not stops():
             came = False
             for number, each in enumerate(self._followed):
-                for record in each.records(self._log, number):
+                for block in each.blocks(self._log, number):
                     came = True
-                    yield record
+                    yield block
             if came:
                 continue
             if not grow and all(each.is_whole for each in self._followed):
@@ -373,6 +451,14 @@ class Follower:
             if grow and waited >= between_looks:
                 waited = 0.0
                 self._look_for_new_files()
+
+    def _merged(self, ends: dict[int, int]) -> ComingBlock:
+        followed, reading = self._followed, self._reading
+        return ComingBlock(
+            sum(each.source.waiting for each in followed),
+            lambda: _merged(followed, ends, reading.last),
+            lambda: _merged_chunks(followed, ends, reading.types),
+        )
 
     def rest(self) -> Iterator[Record]:
         """The last records of all inputs, without a line end or with an open quote."""
@@ -403,7 +489,13 @@ def follow(
     `last` is kept up to date with the record that was read last.
     """
     follower = Follower(paths, inputs, Reading(types, mapping, last or LastRecord()))
-    yield from follower.records(grow=grow, stops=stops, moment=moment, between_looks=between_looks)
+    for coming in follower.records(
+        grow=grow, stops=stops, moment=moment, between_looks=between_looks
+    ):
+        if isinstance(coming, ComingBlock):
+            yield from coming.records()
+        else:
+            yield coming
     yield from follower.rest()
 
 
@@ -415,10 +507,10 @@ def _merged(
     def timed(number: int, each: FollowedInput) -> Iterator[tuple[int, Record, LastRecord]]:
         latest = -(2**63)
         if ends is None:
-            records = each.records(NoLog(), number)
+            blocks = each.blocks(NoLog(), number)
         else:
-            records = each.records_up_to(ends.get(number, 0))
-        for record in records:
+            blocks = each.blocks_up_to(ends.get(number, 0))
+        for record in chain.from_iterable(block.records() for block in blocks):
             if isinstance(record, Event):
                 latest = max(latest, record.time)
             yield latest, record, last.kept()
@@ -429,6 +521,72 @@ def _merged(
         last.file = place.file
         last.read(place.number, place.raw)
         yield record
+
+
+def _merged_chunks(
+    followed: Sequence[FollowedInput], ends: dict[int, int], types: TypeSystem
+) -> Iterator[Chunk | Record]:
+    """As `_merged`, in chunks."""
+    # NumPy and pyarrow take a while to import.
+    import numpy as np
+
+    from ensue.events.files.joining import Joined
+
+    declared = {name for each in types for name in types.attributes(each.name)}
+    coming = [
+        chain.from_iterable(block.chunks() for block in each.blocks_up_to(ends.get(number, 0)))
+        for number, each in enumerate(followed)
+    ]
+    latest = [-(2**63)] * len(followed)
+    held: dict[int, _HeldChunk] = {}
+    while True:
+        for number, each in enumerate(coming):
+            while number not in held and (found := next(each, None)) is not None:
+                if isinstance(found, Event | Rejected):
+                    yield found
+                elif len(found):
+                    times = np.maximum.accumulate(np.append(latest[number], _times_of(found)))[1:]
+                    latest[number] = int(times[-1])
+                    held[number] = _HeldChunk(found, times)
+        if not held:
+            return
+        # What comes later in a file is no earlier than the last of its chunk.
+        first = min(sorted(held), key=lambda number: int(held[number].times[-1]))
+        bound = held[first].times[-1]
+        order, keys, begin = [], [], 0
+        for number in sorted(held):
+            chunk, times, taken = held[number]
+            # Of equal times, those of the file that was named first go first.
+            end = int(np.searchsorted(times, bound, "right" if number <= first else "left"))
+            order.append(np.arange(begin + taken, begin + end))
+            keys.append(times[taken:end])
+            held[number] = _HeldChunk(chunk, times, max(taken, end))
+            begin += len(chunk)
+        joined = Joined([held[number].chunk for number in sorted(held)], declared)
+        yield joined.chunk(np.concatenate(order)[np.argsort(np.concatenate(keys), kind="stable")])
+        held = {number: each for number, each in held.items() if each.taken < len(each.times)}
+
+
+class _HeldChunk(NamedTuple):
+    """A chunk, the latest time up to each of its rows, and how many rows were taken."""
+
+    chunk: Chunk
+    times: Any
+    taken: int = 0
+
+
+def _times_of(chunk: Chunk) -> Any:
+    """The times of the rows of a chunk; of a row that is no event, one that is before all."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = chunk.rows.column(chunk.rows.schema.get_field_index("time")).cast(pa.int64())
+    times = np.array(pc.fill_null(column, -(2**63)))
+    asked = np.flatnonzero(chunk.doubtful)
+    for row, each in zip(asked.tolist(), chunk.singly(asked), strict=True):
+        times[row] = each.time if isinstance(each, Event) else -(2**63)
+    return times
 
 
 def _new_inputs(

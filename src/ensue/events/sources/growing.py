@@ -9,21 +9,22 @@ some time has passed.
 
 from __future__ import annotations
 
-import io
 import os
-import select
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 from ensue.errors import UsageError
+from ensue.events.bounds import BOUNDS
 from ensue.events.records.overlong import LineParts
 from ensue.events.records.places import FileId
+from ensue.events.sources.arriving import Arriving
 from ensue.events.sources.inputs import InputFile
 
-READ_BYTES = 1 << 20
+READ_BYTES = BOUNDS.block_bytes
+_LOOK_SECONDS = 0.01
 
 
 class GrowingFile:
@@ -112,6 +113,11 @@ class GrowingFile:
         """The size of the file that is open."""
         return 0 if self._file is None else os.fstat(self._file.fileno()).st_size
 
+    @property
+    def waiting(self) -> int:
+        """The number of bytes behind the lines that were taken."""
+        return max(0, self.size - self.end)
+
     def close(self) -> None:
         """Close the file, and forget the beginning of a line."""
         if self._file is not None:
@@ -181,32 +187,24 @@ def identity_of(path: str) -> FileId:
 class GrowingPipe:
     """A pipe, a terminal or the standard input; it ends when its last writer has closed it."""
 
+    identity = None
+
     def __init__(self, path: str, file: BinaryIO) -> None:
         self.path = path
         self.began_anew = False
         self.has_ended = False
-        self._file = cast(Any, file)
+        self.coming = Arriving(file, READ_BYTES)
         self._parts = LineParts()
-        # The first bytes are in the buffer already, where `select` does not see them.
-        self._is_looked_at = False
 
     @property
-    def identity(self) -> FileId | None:
-        return None
-
-    @property
-    def place(self) -> int | None:
-        """The descriptor for `select`; None if there is none."""
-        try:
-            return int(self._file.fileno())
-        except (OSError, AttributeError, io.UnsupportedOperation):
-            return None
+    def waiting(self) -> int:
+        """The number of bytes that have come, and were not taken."""
+        return self.coming.size
 
     def lines(self) -> list[bytes]:
-        if self.has_ended or (self._is_looked_at and not self._has_something()):
+        if self.has_ended or not self.coming.has_something:
             return []
-        self._is_looked_at = True
-        block = self._file.read1(READ_BYTES)
+        block = self.coming.read(READ_BYTES)
         if not block:
             self.has_ended = True
             return []
@@ -214,9 +212,6 @@ class GrowingPipe:
 
     def rest(self) -> list[bytes]:
         return self._parts.rest()
-
-    def _has_something(self) -> bool:
-        return self.place is None or bool(select.select([self.place], [], [], 0)[0])
 
 
 Growing = GrowingFile | GrowingPipe
@@ -240,12 +235,12 @@ def growing(each: InputFile, at: tuple[FileId | None, int] | None = None) -> Gro
 
 def wait(sources: Iterable[Growing], seconds: float) -> None:
     """Block until a pipe has data, or so many seconds have passed."""
-    places = [
-        each.place
-        for each in sources
-        if isinstance(each, GrowingPipe) and not each.has_ended and each.place is not None
-    ]
-    if places:
-        select.select(places, [], [], seconds)
-    else:
+    pipes = [each for each in sources if isinstance(each, GrowingPipe) and not each.has_ended]
+    end = time.monotonic() + seconds
+    while pipes and not any(each.coming.has_something for each in pipes):
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        pipes[0].coming.wait(left if len(pipes) == 1 else min(left, _LOOK_SECONDS))
+    if not pipes:
         time.sleep(seconds)

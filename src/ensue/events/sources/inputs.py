@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
 from ensue.events.record_ids import labels_of
+from ensue.events.sources.arriving import Arriving, ArrivingReader
 from ensue.events.sources.cleaning import cleaned_file
 from ensue.events.sources.contents import (
     HEAD_BYTES,
@@ -98,17 +99,18 @@ class InputFile:
         waiting = len(cast(Any, self._opened).peek(HEAD_BYTES))
         return waiting if waiting < HEAD_BYTES // 2 else PIPE_BYTES
 
-    def gathered(self, most: int) -> InputFile:
-        """The same input; of a pipe so many bytes are waited for, if it does not end before."""
+    def gathered(self, most: int, seconds: float | None = None) -> InputFile:
+        """The same input; of a pipe so many bytes are waited for, if it does not end before.
+
+        With `seconds` it is waited no longer than that, and the pipe is then read as it comes.
+        """
         if self.size is not None or self._opened is None:
             return self
-        try:
-            head = self._opened.read(most)
-        except OSError:
-            # The error is reported when the events are read.
-            return self
-        opened = io.BufferedReader(_Regained(head, self._opened), HEAD_BYTES)
-        return replace(self, _opened=cast(BinaryIO, opened), _gathered=len(head))
+        arriving = Arriving(self._opened, most)
+        count = arriving.gathered(seconds)
+        kind = io.BufferedReader if seconds is None else ArrivingReader
+        opened = cast(BinaryIO, kind(arriving, HEAD_BYTES))
+        return replace(self, _opened=opened, _gathered=count)
 
     @property
     def is_packed(self) -> bool:
@@ -283,30 +285,6 @@ def _unpacking_errors() -> tuple[type[Exception], ...]:
     found += [] if lzma is None else [lzma.LZMAError]
     found += [] if pyarrow is None else [pyarrow.ArrowException]
     return tuple(found)
-
-
-class _Regained(io.RawIOBase):
-    """A pipe after its first bytes have been read: these, and then the others as they come."""
-
-    def __init__(self, head: bytes, file: BinaryIO) -> None:
-        self._head = memoryview(head)
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if not self._head:
-            return int(cast(Any, self._file).readinto1(buffer))
-        part = self._head[: len(buffer)]
-        buffer[: len(part)] = part
-        self._head = self._head[len(part) :]
-        return len(part)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
 
 
 class _Watched(io.RawIOBase):

@@ -9,6 +9,7 @@ import numpy as np
 
 from ensue.errors import UsageError
 from ensue.events.bounds import BOUNDS, Bounds
+from ensue.events.sources.arriving import ArrivingReader
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_BREAK = 10
@@ -18,7 +19,8 @@ class Blocks:
     """The blocks of a file. Bytes that a reader leaves of one block come first in the next."""
 
     def __init__(self, file: BinaryIO, name: str, bounds: Bounds = BOUNDS) -> None:
-        self._file = file
+        # What comes through a pipe is not waited for to fill a block.
+        self._read = file.read1 if isinstance(file, ArrivingReader) else file.read
         self._name = name
         self._size = bounds.block_bytes
         self._rest = b""
@@ -30,7 +32,7 @@ class Blocks:
         wanted = self._size
         while True:
             try:
-                taken = self._file.read(wanted)
+                taken = self._read(wanted)
             except OSError as error:
                 reason = error.strerror or str(error)
                 message = f"`{self._name}` cannot be read: {reason[:1].lower()}{reason[1:]}"

@@ -70,7 +70,7 @@ class CellChunks:
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
         self._years = Years.of(self._mapping.year)
-        self._lines = 0
+        self.lines_before = 0
         self._given_header = header
         self._header: list[str] = []
         self._reader: CellReader | None = None
@@ -106,10 +106,10 @@ class CellChunks:
 
     def _refused(self, cut: _TooLong) -> Chunk:
         """A chunk of one record that is too long."""
-        record = overlong.refused(self._lines + 1, cut.begin, self._bounds)
-        after = self._lines + cut.lines
+        record = overlong.refused(self.lines_before + 1, cut.begin, self._bounds)
+        after = self.lines_before + cut.lines
         chunk = self._chunk_of(self._scan(_STAND_IN, True, 1))
-        self._lines = after
+        self.lines_before = after
         chunk.doubtful[:] = True
         return replace(chunk, singly=lambda _: [record])
 
@@ -147,7 +147,7 @@ class CellChunks:
             block = blocks.next()
         records = CsvRecords(lines := LinesOf(block), self._delimiter, self._bounds)
         self.use_header(records.header(self._name))
-        self._lines = lines.count
+        self.lines_before = lines.count
         return block[lines.used :]
 
     def chunk(
@@ -190,7 +190,7 @@ class CellChunks:
         assert self._reader is not None
         records = scanned.records
         if numbers is None:
-            numbers = records.numbers + self._lines
+            numbers = records.numbers + self.lines_before
         source = _RecordSource(
             scanned.block,
             records.begins,
@@ -200,7 +200,7 @@ class CellChunks:
             self._reader,
             self._bounds,
         )
-        self._lines += records.lines
+        self.lines_before += records.lines
         return self._chunk(records.cells, source, records.flagged.copy(), near)
 
     # --- columns ----------------------------------------------------------------------------------

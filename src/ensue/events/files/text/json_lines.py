@@ -59,7 +59,7 @@ class LineChunks:
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
         self._years = Years.of(self._mapping.year)
-        self._lines = 0
+        self.lines_before = 0
         self._wanted = WantedValues(self._mapping, self._declared)
         self._parser = ColumnParser(self._wanted, bounds.part_bytes)
         self._has_hidden = any(each.type is None for each in self._declared.all)
@@ -85,8 +85,8 @@ class LineChunks:
         """
         lines = Lines.of(block)
         if numbers is None:
-            numbers = lines.numbers + self._lines
-        self._lines += lines.total
+            numbers = lines.numbers + self.lines_before
+        self.lines_before += lines.total
         source = _LineSource(block, lines.begins, lines.ends, numbers, self._reader)
         parsed = self._parser.parse(block, lines)
         if parsed is not None:

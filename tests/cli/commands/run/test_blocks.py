@@ -1,0 +1,187 @@
+"""What is followed is read in columns where much has come: the same as event by event."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+import ensue as package
+from ensue.cli.event_run import EventRun
+from ensue.cli.outputs import OutputWriter
+from ensue.cli.progress import ProgressDisplay
+from ensue.cli.side_outputs import LateEvents, RefusedRecords
+from ensue.engine.run import Run
+from ensue.events.last_record import LastRecord
+from ensue.events.records.following import Follower, Reading
+from ensue.events.sources import open_inputs
+from tests.cli.commands.run.test_columns import LIBRARY, broken, readings
+
+MINUTE = 60_000_000
+
+
+def lines_of_json(count: int) -> list[bytes]:
+    lines = [each + b"\n" for each in broken(readings(count))]
+    # Out of order by some minutes.
+    return [each for _, each in sorted(enumerate(lines), key=lambda at: at[0] + 37 * (at[0] % 7))]
+
+
+def lines_of_csv(count: int) -> list[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["id", "source", "type", "time", "host", "level", "site", "note"])
+    for number, each in enumerate(readings(count)):
+        data = each["data"]
+        row = [each["id"], each["source"], each["type"], each["time"], data["host"]]
+        note = "two\nlines" if number % 5 == 0 else ""
+        level = "high" if number % 11 == 0 else data["level"]
+        writer.writerow([*row, level, data["site"], note] if number % 13 else row)
+    return text.getvalue().encode().splitlines(keepends=True)
+
+
+class Runs:
+    """Runs over files that grow piece by piece, on all engines that may follow."""
+
+    def __init__(self, folder: Path, lateness: int) -> None:
+        self.library = package.parse(LIBRARY)
+        self.folder = folder
+        self.lateness = lateness
+
+    def after(
+        self,
+        pieces: dict[str, Sequence[bytes]],
+        columns_from: int | None,
+        between: Callable[[EventRun], object] = lambda _: None,
+    ) -> tuple[object, ...]:
+        """All that a run puts out whose files grow by one piece at a time."""
+        checked = self.library.checked
+        names = [self.folder / name for name in pieces]
+        out, dead, late = (self.folder / each for each in ("out", "dead", "late"))
+        for path, parts in zip(names, pieces.values(), strict=True):
+            path.write_bytes(parts[0])
+        with ExitStack() as files:
+            outputs = OutputWriter(out, checked, None, files)
+            refused = RefusedRecords("-", dead, True, files)
+            paths = [str(each) for each in names]
+            last = LastRecord()
+            follower = Follower(paths, open_inputs(paths), Reading(checked.types, None, last))
+            running = EventRun(
+                run=Run(checked, "step", self.lateness),
+                last=last,
+                refused=refused,
+                late=LateEvents(late, files),
+                outputs=outputs,
+                is_live=False,
+                by_wall_clock=False,
+                strict=False,
+                explain=False,
+                library=checked,
+                columns_from=columns_from,
+            )
+            for number in range(max(map(len, pieces.values()))):
+                for path, parts in zip(names, pieces.values(), strict=True):
+                    if 0 < number < len(parts):
+                        with path.open("ab") as file:
+                            file.write(parts[number])
+                coming = follower.records(grow=False, stops=lambda: False)
+                running.feed(coming, in_order=True, bars=ProgressDisplay())
+                between(running)
+            running.feed(follower.rest(), in_order=True, bars=ProgressDisplay())
+            running.finish(None)
+        counts = running.counts
+        return (
+            out.read_bytes(), dead.read_bytes(), late.read_bytes(),
+            counts.events, counts.late, counts.outputs, running.latest,
+            running.seen.types, running.seen.absent, refused.count, refused.first,
+        )  # fmt: skip
+
+
+def pieces_of(lines: Sequence[bytes], count: int) -> list[bytes]:
+    """Lines in pieces that end anywhere, also within a line."""
+    whole = b"".join(lines)
+    draw = random.Random(len(whole))
+    ends = sorted(draw.randrange(len(whole)) for _ in range(count - 1))
+    return [whole[a:b] for a, b in itertools.pairwise([0, *ends, len(whole)])]
+
+
+def idle(running: EventRun) -> None:
+    running.feed(iter([None]), in_order=True, bars=ProgressDisplay())
+
+
+@pytest.mark.parametrize("between", [lambda _: None, idle, EventRun.snapshot])
+@pytest.mark.parametrize("lateness", [0, 10 * MINUTE])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_blocks_give_what_single_records_give(
+    tmp_path: Path, form: str, lateness: int, between: Callable[[EventRun], object]
+) -> None:
+    # Pieces from 64 KiB on are not too small for columns.
+    lines = lines_of_json(2000) if form == "jsonl" else lines_of_csv(6000)
+    pieces = {f"log.{form}": pieces_of(lines, 4)}
+    runs = Runs(tmp_path, lateness)
+
+    singly = runs.after(pieces, None)
+    in_columns = runs.after(pieces, 1, between)
+
+    assert in_columns == singly
+    assert singly[5]
+
+
+def test_files_are_merged_in_columns_as_they_are_singly(tmp_path: Path) -> None:
+    lines = [each + b"\n" for each in broken(readings(3000))]
+    pieces = {f"{part}.jsonl": [b"".join(lines[part::3])] for part in range(3)}
+    runs = Runs(tmp_path, 0)
+
+    singly = runs.after(pieces, None)
+
+    assert runs.after(pieces, 1) == singly
+    assert singly[5]
+
+
+def test_a_pipe_with_a_lateness_gives_what_a_file_gives(tmp_path: Path) -> None:
+    """Takes some seconds: there must be more in the pipe than is read event by event."""
+    library, file = tmp_path / "rules.cor", tmp_path / "e.jsonl"
+    library.write_text(LIBRARY)
+    file.write_bytes(b"".join(lines_of_json(30_000)))
+    assert file.stat().st_size > 1 << 22
+    call = [sys.executable, "-m", "ensue", "run", str(library), "--lateness", "1min", "-e"]
+
+    of_file = subprocess.run([*call, str(file)], capture_output=True, check=False)
+    with file.open("rb") as content:
+        cat = subprocess.Popen(["cat"], stdin=content, stdout=subprocess.PIPE)
+    of_pipe = subprocess.run([*call, "-"], stdin=cat.stdout, capture_output=True, check=False)
+    cat.wait()
+
+    assert of_pipe.stdout == of_file.stdout
+    assert of_pipe.stdout
+    assert of_pipe.stderr.splitlines()[-1] == of_file.stderr.splitlines()[-1]
+
+
+def test_outputs_of_a_pipe_come_while_it_is_open(tmp_path: Path) -> None:
+    """Takes some seconds: there must be more in the pipe than is read event by event."""
+    library = tmp_path / "rules.cor"
+    library.write_text(LIBRARY)
+    lines = [each + b"\n" for each in broken(readings(30_000))]
+    call = [sys.executable, "-m", "ensue", "run", str(library), "--lateness", "1min", "-e", "-"]
+    running = subprocess.Popen(
+        call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert running.stdin is not None
+    assert running.stdout is not None
+    running.stdin.write(b"".join(lines))
+    running.stdin.flush()
+
+    # Nothing would come before the end if a block had to be full.
+    assert running.stdout.readline()
+
+    running.stdin.close()
+    rest = running.stdout.read()
+    assert rest
+    assert running.wait() == 0
