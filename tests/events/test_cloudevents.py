@@ -243,3 +243,19 @@ def test_an_event_that_json_cannot_say_is_refused(data: Any) -> None:
 def test_no_text_raises_anything_but_an_event_error(text: bytes | str) -> None:
     with suppress(EventError):
         decode(text)
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(7, "7"), (2**70, str(2**70)), (-3, "-3"), (4624.0, "4624"), (1.5, "1.5")]
+)
+def test_an_id_and_a_type_that_are_numbers_are_their_text(number: float, text: str) -> None:
+    event = decode(line(id=number, type=number))
+
+    assert (event.id, event.type) == (text, text)
+
+
+@pytest.mark.parametrize("value", [True, [1], {"a": 1}])
+def test_other_values_are_no_id(value: object) -> None:
+    (problem,) = problems_of(line(id=value))
+
+    assert problem.startswith("`id` must be a non-empty string")

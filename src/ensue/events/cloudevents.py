@@ -1,8 +1,9 @@
 """CloudEvents 1.0 as JSON, in the structured form: one event, one line.
 
 In comes a line; out goes an `Event`, or an `EventError` with all problems of the line. `encode`
-makes a line of an event. There are two differences from CloudEvents: `specversion` is optional, and
-`time` is required. A member that is null counts as absent. Data are checked against declared types
+makes a line of an event. There are three differences from CloudEvents: `specversion` is optional,
+`time` is required, and an `id` or a `type` may be a number, which is taken as its text. A member
+that is null counts as absent. Data are checked against declared types
 in `conformance`. Files of many lines are read by `records`.
 """
 
@@ -26,6 +27,8 @@ from ensue.events.times import format_time, microseconds_of, parse_time
 VERSION = "1.0"
 NESTING_LIMIT = 200
 """The most levels of nested data: more than people write, and safe for the Python stack."""
+NUMBERED = ("id", "type")
+"""The attributes of which a number is taken as its text."""
 TEXT_ATTRIBUTES = frozenset({"datacontenttype", "dataschema", "subject"})
 """Optional context attributes of CloudEvents that must be text, unlike extensions."""
 
@@ -178,9 +181,18 @@ def _members(event: Event) -> dict[str, Any]:
     return members
 
 
+def text_of_number(value: Any) -> Any:
+    """A number as its text, without a fraction where that is zero; any other value as it is."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)
+
+
 def _text(value: Any, name: str, problems: list[str]) -> str:
     if isinstance(value, str) and value:
         return value
+    if name in NUMBERED and type(text := text_of_number(value)) is str and text:
+        return text
     problems.append(text_problem(name, value))
     return ""
 

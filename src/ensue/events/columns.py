@@ -25,6 +25,7 @@ from ensue.events.cloudevents import (
     VERSION,
     extension_problems,
     read_json,
+    text_of_number,
     text_problem,
     version_problem,
 )
@@ -37,8 +38,6 @@ NEEDED = ("type", "time")
 CONTEXT_COLUMNS = frozenset({"specversion", "id", "source", *NEEDED, *TEXT_ATTRIBUTES})
 DATA_COLUMN = "data"
 EXTENSION_PREFIX = "ce_"
-NUMBERED = ("id", "type")
-"""The attributes of CloudEvents of which a number is taken as its text."""
 
 MOST_COLUMNS = 10_000
 """The most columns of a table: each costs time in every chunk of rows."""
@@ -46,13 +45,6 @@ MOST_COLUMNS = 10_000
 Convert = Callable[[Any, ValueType], Any]
 """Converts the value of a cell to its declared type; a value that it cannot convert is returned as
 it is, and conformance says what is wrong with it."""
-
-
-def text_of_number(value: Any) -> Any:
-    """A number as its text, without a fraction where that is zero; any other value as it is."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
-    return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)
 
 
 def is_attribute_column(name: str) -> bool:

@@ -200,3 +200,10 @@ def test_integers_of_any_size_have_an_identity(data: Any) -> None:
     event = Event("1", "s", "T", 0, data, {"own": 10**30})
 
     assert identity_of(event) != identity_of(Event("1", "s", "T", 0, 1, {"own": 10**30}))
+
+
+def test_an_id_and_a_type_that_are_numbers_are_their_text() -> None:
+    """As in files; every adapter reads its messages here."""
+    event = read_structured(b'{"id": 42, "source": "s", "type": 4624, "data": {"n": 1}}')
+
+    assert (event.id, event.type) == ("42", "4624")

@@ -154,3 +154,9 @@ def test_all_that_is_wrong_with_a_record_is_told_at_once() -> None:
 def test_a_mode_that_does_not_exist_is_refused() -> None:
     with pytest.raises(UsageError, match=r"`avro`.*`binary` or `structured`"):
         write_record(EVENT, "avro")
+
+
+def test_an_id_and_a_type_that_are_numbers_are_their_text() -> None:
+    event = read_record(None, members(id=42, type=4624), ())
+
+    assert (event.id, event.type) == ("42", "4624")

@@ -20,11 +20,9 @@ from ensue.events.columns import (
     CONTEXT_COLUMNS,
     DATA_COLUMN,
     EXTENSION_PREFIX,
-    NUMBERED,
     Convert,
     Layout,
     RowReader,
-    text_of_number,
 )
 from ensue.events.conformance import conform
 from ensue.events.event import RESERVED, Event
@@ -69,9 +67,6 @@ def apply_row(
             attributes = with_values(attributes, {name: value})
     if mapping.type is not None:
         context["type"] = mapping.type
-    for name in NUMBERED:
-        if name in context:
-            context[name] = text_of_number(context[name])
     event_members = {
         name.removeprefix(EXTENSION_PREFIX): value
         for name, value in context.items()

@@ -15,7 +15,7 @@ from datetime import date, datetime, time
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ensue.events.columns import text_of_number
+from ensue.events.cloudevents import text_of_number
 from ensue.events.event import instant_of
 from ensue.events.mapping.years import Years
 from ensue.events.time_patterns import is_pattern, time_pattern

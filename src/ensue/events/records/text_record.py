@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Any
 
 from ensue.errors import EventError, UsageError
 from ensue.events.bounds import BOUNDS, Bounds
 from ensue.events.cloudevents import event_of, read_object
-from ensue.events.columns import NUMBERED, convert_text, text_of_number
+from ensue.events.columns import convert_text
 from ensue.events.conformance import conform
 from ensue.events.event import Event, Rejected
 from ensue.events.last_record import LastRecord
@@ -62,7 +61,7 @@ class LineReader:
             if event is not None:
                 return conform(event, self._types) if self._usual.has_misfit else event
             if self._mapping is None:
-                return conform(event_of(_with_texts(members)), self._types)
+                return conform(event_of(members), self._types)
             members = apply_row(
                 self._mapping,
                 members,
@@ -74,15 +73,6 @@ class LineReader:
             return conform(event_of(members), self._types)
         except EventError as error:
             return Rejected(number, line.rstrip(b"\r\n"), error.problems)
-
-
-def _with_texts(members: dict[str, Any]) -> dict[str, Any]:
-    """The members of a CloudEvent with numbers as text where text is needed."""
-    for name in NUMBERED:
-        value = members.get(name)
-        if type(value) is not str and value is not None:
-            members[name] = text_of_number(value)
-    return members
 
 
 class CellReader:

@@ -17,12 +17,11 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as st
 
 from ensue.errors import UsageError
-from ensue.events.cloudevents import TEXT_ATTRIBUTES
+from ensue.events.cloudevents import NUMBERED, TEXT_ATTRIBUTES
 from ensue.events.columns import (
     CONTEXT_COLUMNS,
     DATA_COLUMN,
     EXTENSION_PREFIX,
-    NUMBERED,
     is_attribute_column,
 )
 from ensue.events.columns import Layout as RowLayout

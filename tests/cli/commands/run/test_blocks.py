@@ -8,7 +8,7 @@ import itertools
 import random
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -57,7 +57,7 @@ class Runs:
 
     def after(
         self,
-        pieces: dict[str, Sequence[bytes]],
+        pieces: Mapping[str, Sequence[bytes]],
         columns_from: int | None,
         between: Callable[[EventRun], object] = lambda _: None,
     ) -> tuple[object, ...]:

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from ensue.events.arrow_types import arrow_type
-from ensue.events.cloudevents import TEXT_ATTRIBUTES
-from ensue.events.columns import DATA_COLUMN, NUMBERED
+from ensue.events.cloudevents import NUMBERED, TEXT_ATTRIBUTES
+from ensue.events.columns import DATA_COLUMN
 from ensue.events.files.text.found import ArrowFound
 from ensue.events.files.text.json_objects import decoded
 from ensue.events.files.text.lines import Lines

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.events.bounds import BOUNDS, Bounds
-from ensue.events.cloudevents import TEXT_ATTRIBUTES, VERSION
-from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN, NUMBERED
+from ensue.events.cloudevents import NUMBERED, TEXT_ATTRIBUTES, VERSION
+from ensue.events.columns import CONTEXT_COLUMNS, DATA_COLUMN
 from ensue.events.event import RESERVED, Event, Rejected
 from ensue.events.files.ahead import ahead
 from ensue.events.files.attributes import DeclaredAttribute, DeclaredAttributes
