@@ -4,7 +4,8 @@ Servers have names, called contexts, in a file of the user's configuration folde
 `--url`, else `--context`, else `ENSUE_URL` of the environment, else the context in use, else the
 address on which `ensue serve` listens by default. A token stands in a context by reference
 (`${env:NAME}`, `${file:PATH}`), or comes from `ENSUE_TOKEN`. Refusals become errors with the detail
-that the server gives.
+that the server gives. Which version of a library was seen last stands in a file of the user's
+state folder, so that a command replaces nothing else.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,14 +98,34 @@ def write_contexts(contexts: Mapping[str, Any]) -> None:
     for name, each in sorted(contexts["context"].items()):
         lines += ["", f"[context.{json.dumps(name)}]"]
         lines += [f"{key} = {json.dumps(value)}" for key, value in each.items()]
-    # The old contexts stay until the new ones are written.
+    _replace(file, "\n".join(lines) + "\n")
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write a file for this user alone. The old text stays until the new one is written."""
     fresh = file.with_name(f".{file.name}.{os.getpid()}.part")
     fresh.touch(mode=0o600)
     try:
-        fresh.write_text("\n".join(lines) + "\n", "utf-8")
+        fresh.write_text(text, "utf-8")
         fresh.replace(file)
     finally:
         fresh.unlink(missing_ok=True)
+
+
+# --- what was seen ------------------------------------------------------------------------------
+
+
+def _seen_file() -> Path:
+    folder = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(folder) / "ensue" / "seen.json"
+
+
+def _seen_tags() -> dict[str, str]:
+    try:
+        found = json.loads(_seen_file().read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _resolved(text: str) -> str:
@@ -129,6 +151,28 @@ class Server:
 
     def ask(self, method: str, path: str, **given: Any) -> Any:
         """The JSON of an answer. Where the server is busy, it is asked again when it says so."""
+        return self._asked(method, path, given)[0]
+
+    def ask_and_see(self, method: str, path: str, seen: str, **given: Any) -> Any:
+        """As `ask`; what the answer shows is remembered as what was seen of `seen`."""
+        found, tag = self._asked(method, path, given)
+        tags = _seen_tags()
+        key = f"{self.url} {seen}"
+        if tags.get(key) != tag:
+            tags.pop(key, None)
+            # Where nothing can be written, nothing is remembered.
+            with suppress(OSError):
+                file = _seen_file()
+                file.parent.mkdir(parents=True, exist_ok=True)
+                _replace(file, json.dumps(tags | ({key: tag} if tag else {})))
+        return found
+
+    def seen(self, what: str) -> str | None:
+        """The tag of what was seen last, if anything was."""
+        return _seen_tags().get(f"{self.url} {what}")
+
+    def _asked(self, method: str, path: str, given: dict[str, Any]) -> tuple[Any, str | None]:
+        """The JSON of an answer, and its tag."""
         answer = self._answered(method, path, given)
         tries = 1
         while answer.status_code == 429 and tries < TRIES:
@@ -137,7 +181,7 @@ class Server:
             tries += 1
         if answer.status_code >= 400:
             raise RequestRefusedError(answer.status_code, _document(answer))
-        return answer.json() if answer.content else None
+        return answer.json() if answer.content else None, answer.headers.get("ETag")
 
     def _answered(self, method: str, path: str, given: dict[str, Any]) -> httpx.Response:
         try:

@@ -42,7 +42,8 @@ class Shell:
     def __call__(
         self, *words: str, stdin: str = "", code: int = 0
     ) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "XDG_CONFIG_HOME": str(self.folder / "config")}
+        homes = {"XDG_CONFIG_HOME": self.folder / "config", "XDG_STATE_HOME": self.folder / "state"}
+        environment = {**os.environ, **{name: str(folder) for name, folder in homes.items()}}
         ended = completed(
             words, self.folder, environment={**environment, **self.environment}, stdin=stdin
         )
@@ -163,6 +164,33 @@ def test_rules_are_put_listed_tried_and_put_back(ensue: Shell, live: Live) -> No
     assert "waits for `high`" in ensue("rules", "why", "heat", "Rise", "b").stdout
     ensue("rules", "delete", "heat")
     assert "there is no library `heat`" in ensue("rules", "get", "heat", code=2).stderr
+
+
+def test_what_others_have_put_is_not_replaced_unseen(ensue: Shell, live: Live) -> None:
+    ensue("rules", "put", "heat", "heat.cor")
+    others = RULES.replace("> 60", "> 65")
+    plain = {"Content-Type": "text/plain"}
+    path = "/v1/libraries/heat"
+    live.client.put(path, content=others, params={"note": "less noise"}, headers=plain)
+    (ensue.folder / "heat.cor").write_text(RULES.replace("> 60", "> 40"))
+
+    refused = ensue("rules", "put", "heat", "heat.cor", code=1)
+
+    removed = [each for each in refused.stdout.splitlines() if each.startswith("-")]
+    assert any("> 65" in each for each in removed)
+    assert "less noise" in refused.stderr
+    assert "`--force`" in refused.stderr
+    assert "> 65" in ensue("rules", "get", "heat").stdout
+    # Now it has been seen.
+    assert "version 3 runs" in ensue("rules", "put", "heat", "heat.cor").stdout
+
+
+def test_a_library_of_that_name_is_replaced_by_force_alone(ensue: Shell, live: Live) -> None:
+    live.put()
+    (ensue.folder / "heat.cor").write_text(RULES.replace("> 60", "> 40"))
+
+    assert "is not as you have seen it" in ensue("rules", "put", "heat", "heat.cor", code=1).stderr
+    assert "version 2" in ensue("rules", "put", "heat", "heat.cor", "--force").stdout
 
 
 def test_a_text_with_mistakes_is_shown_with_its_places(ensue: Shell) -> None:

@@ -19,6 +19,8 @@ File = Annotated[
     Path, typer.Argument(metavar="FILE", help="The text of the library, a *.cor file.")
 ]
 
+_PLAIN = {"Content-Type": "text/plain"}
+
 app = typer.Typer(
     name="rules",
     help="""Manage the libraries of a server: list, put, try, roll back.
@@ -68,21 +70,33 @@ def put(
     name: Name,
     file: File,
     note: Annotated[str, typer.Option(metavar="TEXT", help="The reason of the change.")] = "",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace also what others have put meanwhile.")
+    ] = False,
 ) -> None:
     """Make a text the running version of a library. Unchanged rules keep their state.
 
-    Exit codes: 1 if the text has errors.
+    What you have not seen (by `get`, `put` or `rollback`) is not replaced: the difference is shown.
+
+    Exit codes: 1 if the text has errors, or if it would replace what you have not seen.
     """
     text = _text(file)
+    server = _server(ctx)
+    seen = server.seen(name)
+    condition = {"If-None-Match": "*"} if seen is None else {"If-Match": seen}
     try:
-        done = _server(ctx).ask(
+        done = server.ask_and_see(
             "PUT",
-            f"/v1/libraries/{quote(name, safe='')}",
+            _path(name),
+            name,
             content=text.encode(),
             params={"note": note} if note else {},
-            headers={"Content-Type": "text/plain"},
+            headers=_PLAIN if force else _PLAIN | condition,
         )
     except RequestRefusedError as error:
+        if error.status == 412:
+            _tell_what_stands(server, name, text, error)
+            raise typer.Exit(EXIT_FINDINGS) from None
         if "diagnostics" not in error.document:
             raise
         for each in error.document["diagnostics"]:
@@ -91,6 +105,24 @@ def put(
     for each in done["warnings"]:
         say(f"{each['shown']}\n", "yellow")
     _tell(done)
+
+
+def _tell_what_stands(server: Server, name: str, text: str, refused: RequestRefusedError) -> None:
+    """Say what a text would have replaced that its author has not seen."""
+    current = refused.document.get("current")
+    if current is None:
+        say(f"`{name}` was deleted meanwhile: `--force` puts it again", "yellow")
+        return
+    found = server.ask("POST", f"{_path(name)}/difference", content=text.encode(), headers=_PLAIN)
+    show(found["unified"].rstrip("\n") or "the texts are equal")
+    for each in refused.document["since"] or [current]:
+        told = f": {each['note']}" if each["note"] else ""
+        say(f"version {each['version']} by {each['author']}, {each['at']}{told}", "yellow")
+    say(
+        f"`{name}` is not as you have seen it, and nothing was replaced: bring both texts together"
+        f" after `ensue rules get {name}`, or replace it with `--force`",
+        "yellow",
+    )
 
 
 def _tell(done: dict[str, Any]) -> None:
@@ -104,13 +136,13 @@ def _tell(done: dict[str, Any]) -> None:
 @app.command("get")
 def get(ctx: typer.Context, name: Name) -> None:
     """Print the text of the running version."""
-    show(_server(ctx).ask("GET", f"/v1/libraries/{quote(name, safe='')}")["text"].rstrip("\n"))
+    show(_server(ctx).ask_and_see("GET", _path(name), name)["text"].rstrip("\n"))
 
 
 @app.command("versions")
 def versions(ctx: typer.Context, name: Name) -> None:
     """List the versions of a library, the latest first."""
-    for each in _server(ctx).ask("GET", f"/v1/libraries/{quote(name, safe='')}/versions"):
+    for each in _server(ctx).ask("GET", f"{_path(name)}/versions"):
         mark = "*" if each["in_force"] else " "
         show(
             f"{mark} {each['version']:>4}  {each['at']}  {each['author']}  {each['note']}".rstrip()
@@ -124,26 +156,26 @@ def rollback(
     version: Annotated[int, typer.Argument(metavar="VERSION", help="The version to restore.")],
 ) -> None:
     """Run an earlier version again."""
-    path = f"/v1/libraries/{quote(name, safe='')}/rollback"
-    _tell(_server(ctx).ask("POST", path, json={"version": version}))
+    path = f"{_path(name)}/rollback"
+    _tell(_server(ctx).ask_and_see("POST", path, name, json={"version": version}))
 
 
 @app.command("enable")
 def enable(ctx: typer.Context, name: Name) -> None:
     """Enable a library; its rules start without state."""
-    _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/enable"))
+    _tell(_server(ctx).ask_and_see("POST", f"{_path(name)}/enable", name))
 
 
 @app.command("disable")
 def disable(ctx: typer.Context, name: Name) -> None:
     """Disable a library. The state of its rules is dropped."""
-    _tell(_server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/disable"))
+    _tell(_server(ctx).ask_and_see("POST", f"{_path(name)}/disable", name))
 
 
 @app.command("delete")
 def delete(ctx: typer.Context, name: Name) -> None:
     """Delete a library. Its versions are kept."""
-    _server(ctx).ask("DELETE", f"/v1/libraries/{quote(name, safe='')}")
+    _server(ctx).ask_and_see("DELETE", _path(name), name)
     show(f"{name} is deleted")
 
 
@@ -166,7 +198,7 @@ def try_(
     Shows how often the rules would have fired, and for which keys.
     """
     body = {"text": _text(file), "since": since, "until": until}
-    found = _server(ctx).ask("POST", f"/v1/libraries/{quote(name, safe='')}/dry-run", json=body)
+    found = _server(ctx).ask("POST", f"{_path(name)}/dry-run", json=body)
     show(counted(found["outputs"], "output"))
     for each in found["rules"]:
         keys = ", ".join(f"{key or '-'} ({count})" for key, count in each["top_keys"][:8])
@@ -191,11 +223,15 @@ def why(
     ] = None,
 ) -> None:
     """Say why a rule has not fired, for a key or for the keys that came nearest."""
-    path = f"/v1/libraries/{quote(name, safe='')}/rules/{quote(rule, safe='')}/why"
+    path = f"{_path(name)}/rules/{quote(rule, safe='')}/why"
     found = _server(ctx).ask("GET", path, params={} if key is None else {"key": key})
     for each in found["reasons"]:
         show(each["text"])
     say(f"from the latest {counted(found['read'], 'event')}", "dim")
+
+
+def _path(name: str) -> str:
+    return f"/v1/libraries/{quote(name, safe='')}"
 
 
 def _server(ctx: typer.Context) -> Server:
