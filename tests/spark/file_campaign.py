@@ -60,6 +60,8 @@ TOLD_BY_SOME = (
     "read by this",
     "read by no rule",
     "no event is of a type",
+    "no event had",
+    "lie in 1970",
 )
 """What engines tell of themselves, and hints, which are not as detailed everywhere."""
 

@@ -102,9 +102,12 @@ _MOST_SEEN = 12
 
 
 def about_absent(
-    seen: SeenEvents, library: CheckedLibrary, silent: Collection[str]
+    seen: SeenEvents, library: CheckedLibrary, silent: Collection[str], none: str = "no event"
 ) -> Iterator[str]:
-    """For rules without outputs: the attributes that they ask for, and no event had."""
+    """For rules without outputs: the attributes that they ask for, and no event had.
+
+    `none` says which events were seen, if not all were.
+    """
     for rule, asked in attributes_asked(library).items():
         if rule not in silent:
             continue
@@ -120,7 +123,7 @@ def about_absent(
             meant = [found for name in absent if (found := close_match(name, had))]
             others = listed([*had], _MOST_SEEN) if had else "no attribute at all"
             tail = f"did you mean {_all_of(meant)}?" if meant else f"they had {others}"
-            yield f"no event had {_all_of(absent)}, which `{rule}` reads; {tail}"
+            yield f"{none} had {_all_of(absent)}, which `{rule}` reads; {tail}"
 
 
 def _all_of(names: Sequence[str]) -> str:

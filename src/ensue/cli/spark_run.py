@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from glob import has_magic
@@ -24,6 +24,8 @@ import msgspec
 import typer
 
 from ensue.cli import hints
+from ensue.cli.outputs import silent_at_first
+from ensue.cli.sampled import Sampled, hints_of_sample
 from ensue.cli.side_outputs import Naming, RefusedRecords
 from ensue.cli.terminal import EXIT_FINDINGS, counted, listed, say, standard_output
 from ensue.engine.run import Run
@@ -277,6 +279,9 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
 
 def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
     """Write the outputs and the refused records, and report their numbers."""
+    silent = silent_at_first(asked.library.checked)
+    if asked.correlation is not None:
+        silent &= {asked.correlation}
     with ExitStack() as files:
         naming: Naming = "each" if asked.verbose else "at the end"
         aside = RefusedRecords(asked.events, None, format_ == LINES, files, naming=naming)
@@ -287,19 +292,27 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
         if asked.writes_folder:
             # `Path` has removed one of the two slashes after a scheme.
             outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
+            silent -= outputs.rules_of_folder()
         elif asked.out is not None and asked.form == "tables":
-            _write_table(asked, asked.out, outputs)
+            _write_table(asked, asked.out, outputs, silent)
         else:
             sink: BinaryIO = (
                 files.enter_context(WholeFile(asked.out)).file if asked.out else standard_output()
             )
             for block in outputs.lines():
                 sink.write(block)
+                silent -= {name for name in silent if _name_in_line(name) in block}
             sink.flush()
-    _tell(asked, outputs, aside)
+    _tell(asked, outputs, aside, silent)
 
 
-def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
+def _name_in_line(rule: str) -> bytes:
+    """A rule as the lines of its outputs name it."""
+    return f'"correlation":"{rule}"'.encode()
+
+
+def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs, silent: set[str]) -> None:
+    """Write a file of outputs, and take from `silent` the rules that have some."""
     import pyarrow as pa
 
     from ensue.engine.batch.output.schema import output_schema
@@ -314,6 +327,7 @@ def _write_table(asked: FilesOnSpark, out: Path, outputs: FileOutputs) -> None:
         # Spark returns times in the time zone of its session.
         fields = [columns.field(each.name) if each.name in known else each for each in table.schema]
         found.add(table.cast(pa.schema(fields)))
+        silent.difference_update(table.column("correlation").unique().to_pylist())
     with WholeFile(out) as whole:
         found.write_to(whole.file)
 
@@ -355,7 +369,9 @@ def _names(asked: FilesOnSpark) -> dict[str, str]:
     return {os.path.abspath(each): each for each in files}
 
 
-def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> None:
+def _tell(
+    asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords, silent: Collection[str]
+) -> None:
     counts = outputs.counts
     if asked.until is not None:
         latest = outputs.latest_time()
@@ -374,6 +390,9 @@ def _tell(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecords) -> N
         found += [] if hint is None else [hint]
     elif outputs.unread[0]:
         found.append(hints.about_unread(*outputs.unread))
+    if silent:
+        sampled = Sampled(asked.paths, asked.given, asked.mapping)
+        found += hints_of_sample(asked.library.checked, sampled, silent)
     for each in found:
         say(each, "yellow")
     parts = [f"{counted(counts.events, 'event')} read"]

@@ -22,8 +22,11 @@ from ensue.cli.libraries import (
     load_ontology,
     mention_warnings,
 )
+from ensue.cli.outputs import silent_at_first
+from ensue.cli.sampled import Sampled, hints_of_sample
 from ensue.cli.terminal import counted, listed, say, show_findings
 from ensue.errors import JobError, LibraryError, UsageError
+from ensue.events.sources.contents import Given
 from ensue.lang.parsing.importing import imports_of
 from ensue.library import Library, load
 
@@ -202,6 +205,7 @@ class RunningStream:
         self._pipeline = pipeline
         self._last_told = -1
         self._without_topics_is_told = False
+        self._silent = silent_at_first(library.checked)
         self.library = library
         self.query = pipeline.start(spark, library, config, alone=True)
 
@@ -217,7 +221,20 @@ class RunningStream:
                 self._without_topics_is_told = True
             if progress.batchId > self._last_told and progress.numInputRows:
                 self._last_told = progress.batchId
-                say(line_of(figures_of(progress)))
+                figures = figures_of(progress)
+                self._silent -= {name for name, count in figures.outputs.items() if count}
+                say(line_of(figures))
+
+    def give_hints(self) -> None:
+        """Say of rules without outputs which attributes the first events of files do not have."""
+        from ensue.spark.streaming.config import LINE_FORMATS
+
+        source = self._config.source
+        if self._silent and source.path is not None:
+            given = source.given if source.format in LINE_FORMATS else Given()
+            sampled = Sampled([source.path], given, self._config.mapping)
+            for each in hints_of_sample(self.library.checked, sampled, self._silent):
+                say(each, "yellow")
 
     def change(self, library: Library) -> None:
         """Run other rules from the next micro-batch on.
@@ -236,6 +253,7 @@ class RunningStream:
                 f" {error}; the same command goes on from the checkpoint"
             ) from None
         self.library = library
+        self._silent = silent_at_first(library.checked)
 
 
 def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> None:
@@ -250,11 +268,13 @@ def _follow(running: RunningStream, watched: WatchedRules | WatchedTable) -> Non
             time.sleep(SECONDS_BETWEEN_LOOKS)
     except KeyboardInterrupt:
         running.query.stop()
+        running.give_hints()
         say("stopped; the same command goes on from the checkpoint")
         return
     failure = running.query.exception()
     if failure is not None:
         raise failure
+    running.give_hints()
     say("the whole source has been read")
 
 

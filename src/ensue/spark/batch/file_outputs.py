@@ -86,6 +86,11 @@ class FileOutputs(ABC):
                 raise
             raise taken(folder) from None
 
+    def rules_of_folder(self) -> set[str]:
+        """The rules that have outputs in a folder."""
+        rules = self._rows.select("correlation").distinct().collect()
+        return {row["correlation"] for row in rules}
+
     @abstractmethod
     def latest_time(self) -> int | None:
         """The time of the last event."""
