@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ensue.cli import hints
@@ -324,7 +323,7 @@ class RunReport:
     due: int | None = None
     unit: str | None = None
 
-    def tell(self, out: Path | None, until: int | None) -> None:
+    def tell(self, out: str | None, until: int | None) -> None:
         """Print hints, and the summary in a line."""
         if until is not None and self.latest is not None and until < self.latest:
             say(

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ensue.cli.terminal import standard_output
@@ -23,6 +23,7 @@ from ensue.events.cloudevents import encode
 from ensue.events.event import Event
 from ensue.events.files.output.endings import FORMATS, format_of
 from ensue.events.files.output.whole_file import WholeFile
+from ensue.events.sources.opening import check_url, is_url, put_file
 from ensue.lang.checked import CheckedLibrary
 
 if TYPE_CHECKING:
@@ -46,6 +47,33 @@ def refuse_other_formats(path: Path | None) -> None:
             f"`--out`: the format `{path.suffix}` cannot be written: choose {written}, or `.jsonl`"
             " for lines of JSON"
         )
+
+
+class Destination:
+    """Where outputs go: `path` is a file of this machine, or none for the standard output.
+
+    What goes to a URL is written to a temporary file first, and is put there by `finish`, whole.
+    """
+
+    def __init__(self, given: str | None) -> None:
+        self.given = given
+        self.path = None if given is None else Path(given)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        if given is not None and is_url(given):
+            check_url(given)
+            self._folder = tempfile.TemporaryDirectory()
+            self.path = Path(self._folder.name, PurePosixPath(given).name)
+
+    @property
+    def is_url(self) -> bool:
+        return self._folder is not None
+
+    def finish(self) -> None:
+        if self._folder is not None:
+            assert self.path is not None
+            assert self.given is not None
+            put_file(self.path, self.given)
+            self._folder.cleanup()
 
 
 def silent_at_first(library: CheckedLibrary) -> set[str]:

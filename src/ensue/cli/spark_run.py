@@ -39,6 +39,7 @@ from ensue.events.sources.contents import COMPRESSIONS, Given, check_cells, form
 from ensue.events.sources.finding import find_files
 from ensue.events.sources.inputs import inputs_of
 from ensue.events.sources.opening import is_archive, is_url
+from ensue.events.sources.tables import is_database, is_delta_table
 from ensue.events.times import format_time
 from ensue.library import Library
 
@@ -119,7 +120,7 @@ def _refuse(given: Sequence[str | bool]) -> None:
 
 @dataclass(frozen=True)
 class FilesOnSpark:
-    """The options of `ensue run --engine spark`."""
+    """The options of `ensue run --engine spark`; `out_name` is `out` as the user has said it."""
 
     library: Library
     paths: tuple[str, ...]
@@ -135,6 +136,7 @@ class FilesOnSpark:
     header: str | None = None
     nulls: tuple[str, ...] = ()
     verbose: bool = False
+    out_name: str | None = None
 
     @property
     def given(self) -> Given:
@@ -171,7 +173,10 @@ def is_for_executors(paths: Sequence[str], format_: str | None = None) -> bool:
 def _is_for_executors(events: str, format_: str | None) -> bool:
     if events == STDIN:
         return False
-    if is_archive(Path(events)) or (is_url(events) and _is_read_by_python(events)):
+    place = Path(events)
+    if is_archive(place) or is_delta_table(place) or is_database(place):
+        return False
+    if is_url(events) and _is_read_by_python(events):
         return False
     if not Path(events).is_file():
         # A folder, a pattern, or a path that only Spark can resolve.
@@ -290,8 +295,7 @@ def _write(asked: FilesOnSpark, outputs: FileOutputs, format_: str) -> None:
             say("stopped at the first refused record, because of `--strict`", "red")
             raise typer.Exit(EXIT_FINDINGS)
         if asked.writes_folder:
-            # `Path` has removed one of the two slashes after a scheme.
-            outputs.write(_SCHEME.sub(lambda found: f"{found[0]}/", str(asked.out)))
+            outputs.write(asked.out_name or str(asked.out))
             silent -= outputs.rules_of_folder()
         elif asked.out is not None and asked.form == "tables":
             _write_table(asked, asked.out, outputs, silent)
@@ -402,7 +406,7 @@ def _tell(
         for name in asked.library.correlations.names
         if counts.without_key[name]
     ]
-    place = f" in `{asked.out}`" if asked.out else ""
+    place = f" in `{asked.out_name or asked.out}`" if asked.out else ""
     say(f"{', '.join(parts)}; {counted(counts.outputs, 'output')}{place}", "dim")
     if aside.count and not counts.events:
         raise typer.Exit(EXIT_FINDINGS)

@@ -35,7 +35,7 @@ from ensue.cli.libraries import (
     mention_warnings,
     require_outputs,
 )
-from ensue.cli.outputs import OutputWriter, refuse_other_formats
+from ensue.cli.outputs import Destination, OutputWriter, refuse_other_formats
 from ensue.cli.progress import progress_bars
 from ensue.cli.side_outputs import (
     LateEvents,
@@ -87,8 +87,8 @@ def run(
         ),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the outputs to a file, not to stdout."),
+        str | None,
+        typer.Option(metavar="FILE", help="Write the outputs to a file or a URL, not to stdout."),
     ] = None,
     correlation: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only the outputs of this correlation.")
@@ -234,8 +234,18 @@ def run(
     allowed_lateness = _duration("--lateness", lateness)
     mapping = Mapping.parse(",".join(columns or ()), type, timezone, year)
     end = _time("--until", until, mapping.zone)
-    written = {"--out": out, "--dead-letter": dead_letter, "--late": late}
-    refuse_other_formats(out)
+    by_spark = engine == SPARK and is_for_executors(events, format)
+    # Spark writes a folder by itself, wherever that is.
+    is_folder = by_spark and out is not None and out.rstrip("/").endswith(".parquet")
+    destination = Destination(None if is_folder else out)
+    if destination.is_url and (follow or live):
+        raise UsageError(
+            f"`--out` is the URL `{out}`, and nothing can be appended to what is there: give a file"
+            " to a run that follows, or leave out `--follow` and `--live`"
+        )
+    out_path = Path(out) if is_folder and out is not None else destination.path
+    written = {"--out": out_path, "--dead-letter": dead_letter, "--late": late}
+    refuse_other_formats(out_path)
     read = [("--history", file_of_history(history)), *(("--events", each) for each in events)]
     refuse_shared_files([*read, *written.items()], libraries)
     library = load_library(libraries, ontology, settings)
@@ -252,7 +262,7 @@ def run(
     allowed_jump = jumps.max_jump(library.checked, max_jump, bounded=not streams)
     if follow or live:
         _check_streaming(engine, "--follow" if follow else "--live")
-    if engine == SPARK and is_for_executors(events, format):
+    if by_spark:
         run_on_executors(
             FilesOnSpark(
                 library,
@@ -260,7 +270,7 @@ def run(
                 format,
                 delimiter,
                 mapping,
-                out,
+                out_path,
                 dead_letter,
                 correlation,
                 end,
@@ -269,9 +279,11 @@ def run(
                 header,
                 tuple(null or ()),
                 verbose,
+                out,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
+        destination.finish()
         return
     types = library.checked.types
     with ExitStack() as files:
@@ -284,7 +296,7 @@ def run(
         journal: Journal | None = None
         opened = None
         outputs: OutputWriter | GrownOutputs
-        if out is not None and (follow or live) and can_grow(out):
+        if out_path is not None and (follow or live) and can_grow(out_path):
             if follow and not explain and history is None and all(e.is_file for e in inputs):
                 given = {
                     "--columns": ",".join(columns or ()),
@@ -295,16 +307,18 @@ def run(
                     "--correlation": correlation,
                     "--max-jump": None if max_jump == AUTO else max_jump,
                 }
-                journal = Journal(out, made_by(str(library), given))
+                journal = Journal(out_path, made_by(str(library), given))
                 files.callback(journal.close)
                 opened = journal.grown_file
                 parts = None if journal.state is None else journal.state.parts
-                outputs = GrownOutputs(out, library.checked, correlation, opened, parts)
+                outputs = GrownOutputs(out_path, library.checked, correlation, opened, parts)
             else:
                 opened = GrownFile
-                outputs = GrownOutputs(out, library.checked, correlation, opened, alone=True)
+                outputs = GrownOutputs(out_path, library.checked, correlation, opened, alone=True)
         else:
-            outputs = OutputWriter(out, library.checked, correlation, files, grows=follow or live)
+            outputs = OutputWriter(
+                out_path, library.checked, correlation, files, grows=follow or live
+            )
         naming: Naming = "at once" if strict or follow or live else "at the end"
         naming = "each" if verbose else naming
         refused = RefusedRecords(_named(inputs), dead_letter, as_lines, files, opened, naming)
@@ -399,6 +413,7 @@ def run(
             outputs.abandon()
         else:
             running.finish(end)
+            destination.finish()
     report = RunReport(
         library=library,
         counts=running.counts,

@@ -197,7 +197,7 @@ def _run(library: Path, file: Path, folder: Path, engine: str = "batch") -> None
             run(
                 [library],
                 events=[str(file)],
-                out=folder / out,
+                out=str(folder / out),
                 engine=engine,
                 lateness=lateness,
                 max_jump="none",

@@ -17,6 +17,7 @@ from pathlib import Path
 from ensue.errors import UsageError
 from ensue.events.sources.contents import format_of_ending
 from ensue.events.sources.opening import is_archive, is_elsewhere, is_url, members, urls_of
+from ensue.events.sources.tables import is_database, is_delta_table, table_of_database
 
 STDIN = "-"
 MOST_ENTRIES = 1_000_000
@@ -49,6 +50,10 @@ def _files_of(path: str, format_: str | None, most_entries: int) -> list[str]:
     if is_url(path):
         return urls_of(path)
     place = Path(path)
+    if is_delta_table(place):
+        return [path]
+    if is_database(place):
+        return [table_of_database(place)]
     if place.is_dir():
         return _of_one_format(path, _below(place, most_entries), format_)
     if is_archive(place):

@@ -1,8 +1,8 @@
-"""Opening what a path stands for: a file, a member of a zip archive, or a URL.
+"""Opening what a path stands for: a file, a member of a zip archive, a table, or a URL.
 
 In comes a path as `finding` gives it; out come bytes. A member of an archive has the path of the
-archive and its own, with `/` between. URLs are opened by `fsspec`, which needs the extra
-`ensue[remote]` and, for most stores, a package of its own.
+archive and its own, with `/` between, and so has a table of a database (`tables`). URLs are opened
+by `fsspec`, which needs the extra `ensue[remote]` and, for most stores, a package of its own.
 """
 
 from __future__ import annotations
@@ -10,10 +10,18 @@ from __future__ import annotations
 import re
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
+from ensue.events.sources.tables import (
+    is_database,
+    is_delta_folder,
+    is_delta_table,
+    open_delta_table,
+    open_table_of_database,
+)
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _NO_ARCHIVES = (".docx", ".jar", ".npz", ".ods", ".odt", ".pptx", ".whl", ".xlsx")
@@ -55,6 +63,8 @@ def urls_of(path: str) -> list[str]:
         if any(sign in folder for sign in "*?["):
             found = files.glob(folder)
         elif files.isdir(folder):
+            if is_delta_folder(files, folder):
+                return [path]
             found = files.find(folder)
         else:
             return [path]
@@ -73,7 +83,12 @@ def open_file(path: str) -> BinaryIO:
         try:
             return cast(BinaryIO, files.open(plain, "rb"))
         except Exception as error:
+            with suppress(Exception):
+                if is_delta_folder(files, plain):
+                    return open_delta_table(path)
             raise _unreadable(path, error) from None
+    if is_delta_table(Path(path)):
+        return open_delta_table(path)
     try:
         return Path(path).open("rb")
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -81,6 +96,8 @@ def open_file(path: str) -> BinaryIO:
         if inside is None:
             raise _unreadable(path, error) from None
         archive, member = inside
+        if is_database(archive):
+            return open_table_of_database(archive, member)
     except OSError as error:
         raise _unreadable(path, error) from None
     try:
@@ -94,12 +111,27 @@ def is_elsewhere(path: str) -> bool:
     return is_url(path) or (not Path(path).exists() and _archive_of(path) is not None)
 
 
+def put_file(file: Path, url: str) -> None:
+    """Write a file to a URL. Raises `UsageError` if that is not possible."""
+    files, plain = _file_system(url)
+    try:
+        files.put_file(str(file), plain)
+    except Exception as error:
+        raise _unusable(url, "written", error) from None
+
+
+def check_url(url: str) -> None:
+    """Raises `UsageError` for a URL that no package opens."""
+    _file_system(url)
+
+
 def _archive_of(path: str) -> tuple[Path, str] | None:
-    """The archive in which a path is, and the name there."""
+    """The archive or the database in which a path is, and the name there."""
     whole = Path(path)
     for parent in whole.parents:
         if parent.is_file():
-            return (parent, str(whole.relative_to(parent))) if is_archive(parent) else None
+            is_whole = is_archive(parent) or is_database(parent)
+            return (parent, str(whole.relative_to(parent))) if is_whole else None
     return None
 
 
@@ -114,7 +146,7 @@ def _file_system(path: str) -> tuple[Any, str]:
     try:
         files, plain = url_to_fs(path)
     except (ImportError, ValueError) as error:
-        raise _unreadable(path, error) from None
+        raise _unusable(path, "opened", error) from None
     return files, str(plain)
 
 
@@ -123,5 +155,9 @@ def _is_note(path: str) -> bool:
 
 
 def _unreadable(path: str, error: Exception) -> UsageError:
+    return _unusable(path, "read", error)
+
+
+def _unusable(path: str, done: str, error: Exception) -> UsageError:
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return UsageError(f"`{path}` cannot be read: {reason[:1].lower()}{reason[1:]}")
+    return UsageError(f"`{path}` cannot be {done}: {reason[:1].lower()}{reason[1:]}")

@@ -263,3 +263,31 @@ def test_a_small_file_that_unpacks_to_much_is_read_in_bounded_memory(
         [sys.executable, "-c", asking, *run], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) * 1024 < unpacked * 0.6
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])
+def test_outputs_go_to_a_url(
+    ensue: Ensue, files: tuple[Path, Path, Path], tmp_path: Path, ending: str
+) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="the `remote` extra is not installed")
+    library, given, _ = files
+    here = tmp_path / f"here.{ending}"
+    ensue("run", library, "-e", given, "--out", here)
+
+    answer = ensue("run", library, "-e", given, "--out", f"memory://found/there.{ending}")
+
+    assert answer.err.endswith(f"outputs in `memory://found/there.{ending}`\n")
+    with fsspec.open(f"memory://found/there.{ending}") as there:
+        assert there.read() == here.read_bytes()
+
+
+def test_a_url_that_cannot_be_written_is_told(ensue: Ensue, files: tuple[Path, Path, Path]) -> None:
+    pytest.importorskip("fsspec", reason="the `remote` extra is not installed")
+    library, given, _ = files
+
+    answer = ensue("run", library, "-e", given, "--out", "nothing://found.jsonl")
+    followed = ensue("run", library, "-e", given, "--follow", "--out", "memory://found.jsonl")
+
+    assert answer.code == followed.code == 2
+    assert "`nothing://found.jsonl` cannot be opened: protocol not known: nothing" in answer.err
+    assert "nothing can be appended" in followed.err
