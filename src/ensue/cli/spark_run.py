@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from ensue.spark.batch.file_outputs import FileOutputs, OutputForm
 
 SPARK = "spark"
+TABLE = "table"
 MOST_LOOKED_AT = 1_000
 """Refused records whose causes are told, each cause once."""
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+:/")
@@ -120,7 +121,10 @@ def _refuse(given: Sequence[str | bool]) -> None:
 
 @dataclass(frozen=True)
 class FilesOnSpark:
-    """The options of `ensue run --engine spark`; `out_name` is `out` as the user has said it."""
+    """The options of `ensue run --engine spark`; `out_name` is `out` as the user has said it.
+
+    With `is_table` the only path is the name of a table in a catalog.
+    """
 
     library: Library
     paths: tuple[str, ...]
@@ -137,6 +141,7 @@ class FilesOnSpark:
     nulls: tuple[str, ...] = ()
     verbose: bool = False
     out_name: str | None = None
+    is_table: bool = False
 
     @property
     def given(self) -> Given:
@@ -248,7 +253,7 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
     from ensue.spark.session import SHORT_LIVED, session_beside
 
     files = asked.given
-    format_ = asked.format or _common_format(asked.paths, files)
+    format_ = TABLE if asked.is_table else asked.format or _common_format(asked.paths, files)
     check_cells(files, [format_])
     if asked.out is not None and asked.writes_folder and asked.out.exists():
         from ensue.spark.batch.file_outputs import taken
@@ -268,7 +273,9 @@ def _run_on_executors(asked: FilesOnSpark) -> None:
         names=_names(asked),
     )
     run = FileRun.of(*given, reading=reading, jump=asked.max_jump)
-    if not asked.is_one_file:
+    if asked.is_table:
+        say(f"reading the table `{asked.events}` on Spark", "dim")
+    elif not asked.is_one_file:
         say(f"reading {counted(run.files, 'file')} of `{asked.events}` on Spark", "dim")
     outputs = run.outputs(asked.form)
     while (other := outputs.another_reading(reading)) is not None:

@@ -86,6 +86,14 @@ def run(
             " input. The option can be repeated; all events are read in the order of their times.",
         ),
     ] = None,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A table that Spark knows, as catalog.schema.events, instead of --events; with"
+            " --engine spark.",
+        ),
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Write the outputs to a file or a URL, not to stdout."),
@@ -226,6 +234,13 @@ def run(
       1  no record could be read; or --strict, and a record was refused
       2  a library with errors, a file that cannot be read, or a wrong call
     """
+    if table is not None:
+        if events or engine != SPARK:
+            raise UsageError(
+                "`--table` names a table that Spark reads: give `--engine spark` and no `--events`;"
+                " a table of DuckDB or Delta is a path after `--events`"
+            )
+        events = [table]
     if not events:
         raise UsageError(_without_events(libraries))
     if engine not in (known := ("auto", *ENGINES, SPARK)):
@@ -234,7 +249,7 @@ def run(
     allowed_lateness = _duration("--lateness", lateness)
     mapping = Mapping.parse(",".join(columns or ()), type, timezone, year)
     end = _time("--until", until, mapping.zone)
-    by_spark = engine == SPARK and is_for_executors(events, format)
+    by_spark = table is not None or (engine == SPARK and is_for_executors(events, format))
     # Spark writes a folder by itself, wherever that is.
     is_folder = by_spark and out is not None and out.rstrip("/").endswith(".parquet")
     destination = Destination(None if is_folder else out)
@@ -246,7 +261,8 @@ def run(
     out_path = Path(out) if is_folder and out is not None else destination.path
     written = {"--out": out_path, "--dead-letter": dead_letter, "--late": late}
     refuse_other_formats(out_path)
-    read = [("--history", file_of_history(history)), *(("--events", each) for each in events)]
+    paths = () if table is not None else events
+    read = [("--history", file_of_history(history)), *(("--events", each) for each in paths)]
     refuse_shared_files([*read, *written.items()], libraries)
     library = load_library(libraries, ontology, settings)
     refuse_derived(mapping.columns, library.checked.types)
@@ -280,6 +296,7 @@ def run(
                 tuple(null or ()),
                 verbose,
                 out,
+                table is not None,
             ),
             [allowed_lateness is not None and "--lateness", explain and "--explain"],
         )
