@@ -173,10 +173,13 @@ class EventRun:
         return True
 
     def _enter_columns(self) -> None:
+        # With it come NumPy and pyarrow, which a run of single events does not need.
         with loading():
             load_pyarrow()
+            from ensue.engine.running.chunks import ChunkStream
+
             self.run = Run.resume(self._library, self.run.snapshot(), "batch")
-            self._stream = self.run.chunk_stream()
+            self._stream = ChunkStream.of(self.run)
 
     def _leave_columns(self) -> None:
         if self._stream is not None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from threading import RLock
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from ensue.engine.changing import HasTree, with_definitions, without
 from ensue.engine.choosing import (
@@ -62,9 +62,6 @@ from ensue.errors import EnsueError, SnapshotError, UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.printer import print_library
-
-if TYPE_CHECKING:
-    from ensue.engine.running.chunks import ChunkStream
 
 FastPaths = Mapping[str, Callable[[Event], list[Event]]]
 """For types of events, a function that does all that `push` does for an event in order."""
@@ -325,26 +322,6 @@ class Run:
     def _damage_guard(self) -> AbstractContextManager[None]:
         """Turns failures of a resumed state into a `SnapshotError` about its snapshot."""
         return damaged_if_impossible() if self._is_resumed else nullcontext()
-
-    # --- chunks of files --------------------------------------------------------------------------
-
-    def chunk_stream(self) -> ChunkStream:
-        """This run, of the engine `batch`, as a stream that comes in chunks of files.
-
-        The run is used again only after `put_back` of that stream.
-        """
-        from ensue.engine.batch import BatchEngine
-        from ensue.engine.running.chunks import ChunkStream
-        from ensue.engine.timing.column_ordering import ColumnOrdering
-
-        def begun_anew() -> BatchEngine:
-            self._begin_anew()
-            assert isinstance(self._engine, BatchEngine)
-            return self._engine
-
-        assert isinstance(self._engine, BatchEngine)
-        order = ColumnOrdering(self._ordering, self.counts.events)
-        return ChunkStream(self._library.types, order, self.counts, self._engine, begun_anew)
 
     # --- rules that come and go -----------------------------------------------------------------
 

@@ -9,7 +9,7 @@ a run goes on with them on any engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ensue.engine.batch.input.batches import Batch
     from ensue.engine.batch.input.intake import CheckedRows
     from ensue.engine.batch.output.columns import BatchOutputs
+    from ensue.engine.run import Run
 
 
 class Arrived(NamedTuple):
@@ -59,6 +60,22 @@ class ChunkStream:
         self._new_engine = new_engine
         self._waiting = WaitingRows(name for each in types for name in types.attributes(each.name))
         self._coming: list[tuple[Chunk, Instants, Arrivals]] = []
+
+    @classmethod
+    def of(cls, run: Run) -> Self:
+        """A run of the engine `batch`, which is used again only after `put_back`."""
+        from ensue.engine.batch import BatchEngine
+
+        def engine() -> BatchEngine:
+            assert isinstance(run._engine, BatchEngine)
+            return run._engine
+
+        def begun_anew() -> BatchEngine:
+            run._begin_anew()
+            return engine()
+
+        order = ColumnOrdering(run._ordering, run.counts.events)
+        return cls(run._library.types, order, run.counts, engine(), begun_anew)
 
     def arrive(self, chunk: Chunk, now: int | None = None) -> Arrived:
         """Take the events of a chunk of a file; `read` returns what follows from them.
