@@ -16,39 +16,74 @@ from types import FunctionType
 from typing import Any, cast
 
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
 from numba.core.runtime.nrt import rtsys
+
+_places: list[Any] = [*CompileResultCacheImpl._locator_classes]
+# Its name begins with an underscore in some versions of numba.
+_InTree: Any = next(each for each in _places if each.__name__.endswith("InTreeCacheLocator"))
 
 before_compiling: list[Callable[[], None]] = []
 """Functions that are called once, before the first loop is compiled that is not in the cache."""
 
 
+class _Beside(_InTree):  # type: ignore[misc]
+    """Code beside its source, where nothing needs to be written."""
+
+    def ensure_cache_path(self) -> None:
+        pass
+
+
+class _KeptForm(CompileResultCacheImpl):
+    """Where code is kept: in the places of numba, or else beside its source, to read alone."""
+
+    _locator_classes: list[Any] = [*_places, _Beside]  # noqa: RUF012
+
+
 class _KeptCode(FunctionCache):
-    """The cached code of one loop, loaded without the knowledge that only a compilation needs."""
+    """The cached code of one loop, loaded without the knowledge that only a compilation needs.
+
+    Code beside the source is read also by users who cannot write there: an installation is warmed
+    once for all of them.
+    """
+
+    _impl_class = _KeptForm
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)  # type: ignore[no-untyped-call]
         made_of = tuple(_made_of(cast(FunctionType, function), set()))
         files: Any = IndexDataCacheFile
-        self._cache_file = files(self._cache_path, self._impl.filename_base, made_of)
+        beside = os.path.join(os.path.dirname(function.__code__.co_filename), "__pycache__")
+        self._files = [
+            files(path, self._impl.filename_base, made_of)
+            for path in dict.fromkeys((self._cache_path, beside))
+        ]
+        self._cache_file = self._files[0]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # The runtime functions that compiled code calls.
         rtsys.initialize(target_context)
-        try:
-            found = self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-        except Exception:
-            # The file is incomplete, or refers to modules that are gone.
-            found = None
-            with suppress(Exception):
-                self.flush()  # type: ignore[no-untyped-call]
+        found = next(
+            filter(None, (self._loaded(each, sig, target_context) for each in self._files)), None
+        )
+        self._cache_file = self._files[0]
         if found is None:
             while before_compiling:
                 before_compiling.pop()()
             # Numba itself does this before it loads code.
             target_context.refresh()
         return found
+
+    def _loaded(self, files: Any, sig: Any, target_context: Any) -> Any:
+        self._cache_file = files
+        try:
+            return self._load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        except Exception:
+            # The file is incomplete, or refers to modules that are gone.
+            with suppress(Exception):
+                self.flush()  # type: ignore[no-untyped-call]
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         # Code that cannot be saved is compiled again by the next process.
