@@ -113,7 +113,9 @@ OUTPUT_FIELDS = (
     "time",
     "id",
     "source",
+    "extensions",
 )
+_OF_OUTPUTS = frozenset({"trigger", "labels", "causes", "correlation", "partitionkey"})
 
 
 def observed_fields(output: Event) -> dict[str, Any]:
@@ -130,6 +132,7 @@ def observed_fields(output: Event) -> dict[str, Any]:
         "time": output.time,
         "id": output.id,
         "source": output.source,
+        "extensions": {n: value for n, value in extensions.items() if n not in _OF_OUTPUTS},
     }
 
 
@@ -158,6 +161,8 @@ def output_text(fields: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
         parts.append(json.dumps(fields["data"], ensure_ascii=False))
     others = ("causes", "key", "correlation", "id", "source")
     parts += [f"{name}={fields[name]}" for name in others if name in asked]
+    if "extensions" in asked:
+        parts.append(f"with {json.dumps(fields['extensions'], ensure_ascii=False)}")
     if "time" in asked and trigger != f"{TIMER}@{seconds_text(fields['time'])}":
         parts.append(f"time={seconds_text(fields['time'])}")
     return " ".join(parts)

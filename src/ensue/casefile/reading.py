@@ -372,6 +372,7 @@ _FIELD_READERS: Mapping[str, Callable[[Any], Any]] = {
     **dict.fromkeys(OUTPUT_FIELDS, _one_text),
     "time": read_time,
     "data": _plain,
+    "extensions": _plain,
     "labels": read_labels,
     "causes": _joined,
 }

@@ -11,8 +11,9 @@ labels as an object to ask and to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, assert_never
 
@@ -20,6 +21,7 @@ from ensue.engine.ports import Key, Reading, key_text
 from ensue.events.conformance import conform_value, with_whole_numbers
 from ensue.events.event import Event
 from ensue.events.nesting import is_nested, nested
+from ensue.events.times import format_time, microseconds_of
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.derived.keys import key_places
@@ -30,6 +32,7 @@ from ensue.lang.syntax import (
     Change,
     Correlation,
     EclCorrelation,
+    Extension,
     FilterCorrelation,
     PushNew,
     PushPort,
@@ -112,24 +115,39 @@ class Outputs:
         self._trigger, self._count = others.popitem() if others else (None, 0)
         self._others = others or None
 
-    def forward(self, trigger: Trigger, event: Event) -> Event:
-        """`push a`: the event as it was, at the time of the trigger."""
+    def forward(
+        self, trigger: Trigger, event: Event, statement: PushPort, scope: PortScope | None = None
+    ) -> Event:
+        """`push a`: the event as it was but for `with`, at the time of the trigger."""
+        self.number(trigger.time, trigger.name)
+        scope = scope or port_scope(trigger.bound, trigger.stretches)
+        own = extended(event.extensions, statement.extensions, scope)
         provenance = self._provenance(trigger)
-        return self.send_on(event, trigger.time, trigger.name, provenance)
+        return Event(
+            event.id, event.source, event.type, trigger.time, event.data, {**own, **provenance}
+        )
 
-    def create(self, trigger: Trigger, type_name: str, data: Mapping[str, Any]) -> Event:
-        provenance = self._provenance(trigger)
+    def create(
+        self,
+        trigger: Trigger,
+        type_name: str,
+        data: Mapping[str, Any],
+        own: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Event:
+        """A new event; `own` are its extensions beside those that say where it comes from."""
+        provenance = {**own, **self._provenance(trigger)}
         return self.make(type_name, data, trigger.time, trigger.name, provenance)
 
-    def build(self, trigger: Trigger, statement: PushNew) -> Event:
+    def build(self, trigger: Trigger, statement: PushNew, scope: PortScope | None = None) -> Event:
         """`push new`: a value that cannot be had, or does not fit its attribute, is null."""
-        scope = port_scope(trigger.bound, trigger.stretches)
+        scope = scope or port_scope(trigger.bound, trigger.stretches)
         attributes = self._types.attributes(statement.type)
         data = {
             assignment.name: value_for(assignment.value, scope, attributes[assignment.name])
             for assignment in statement.assignments
         }
-        return self.create(trigger, statement.type, nested(data))
+        own = extended({}, statement.extensions, scope)
+        return self.create(trigger, statement.type, nested(data), own)
 
     def filled(self, type_name: str, places: Mapping[str, int]) -> Mapping[str, Any]:
         """The data of an output that carries nothing but its key: `places` by attribute names."""
@@ -148,19 +166,14 @@ class Outputs:
         data: Mapping[str, Any],
         time: int,
         trigger: str,
-        provenance: dict[str, str],
+        extensions: Mapping[str, Any],
     ) -> Event:
         """A new event, with an id that is the same in every engine and every rerun."""
         number = self.number(time, trigger)
         key = f":{self.key_text}" if self._keyed else ""
         name = self._correlation
         identity = f"{name}:{trigger}@{time}{key}:{number}"
-        return Event(identity, f"ensue/{name}", type_name, time, data, provenance)
-
-    def send_on(self, event: Event, time: int, trigger: str, provenance: dict[str, str]) -> Event:
-        self.number(time, trigger)
-        extensions = {**event.extensions, **provenance}
-        return Event(event.id, event.source, event.type, time, event.data, extensions)
+        return Event(identity, f"ensue/{name}", type_name, time, data, extensions)
 
     def provenance(self, trigger: str, labels: str, causes: str) -> dict[str, str]:
         """Where an output comes from, as its extension attributes say it."""
@@ -239,6 +252,37 @@ def value_for(expression: Expression, scope: PortScope, type_: ValueType) -> Any
         return None
 
 
+def extended(
+    before: Mapping[str, Any], extensions: Sequence[Extension], scope: PortScope
+) -> Mapping[str, Any]:
+    """Extensions of an event with what `with` sets; one whose value is null is left out."""
+    values = ((each.name, extension_value(each, scope)) for each in extensions)
+    return with_extensions(before, values) if extensions else before
+
+
+def with_extensions(
+    before: Mapping[str, Any], values: Iterable[tuple[str, Any]]
+) -> Mapping[str, Any]:
+    held = dict(before)
+    for name, value in values:
+        if value is None:
+            held.pop(name, None)
+        else:
+            held[name] = value
+    return held
+
+
+def extension_value(extension: Extension, scope: PortScope) -> Any:
+    """The value as an event carries it: a timestamp is text."""
+    assert extension.type is not None, "the extensions of a checked library have types"
+    return carried_value(value_for(extension.value, scope, extension.type))
+
+
+def carried_value(value: Any) -> Any:
+    """The value of an attribute as an extension carries it."""
+    return format_time(microseconds_of(value)) if isinstance(value, datetime) else value
+
+
 class LabelStates(Protocol):
     """The labels of a correlation under one key."""
 
@@ -277,7 +321,7 @@ class Transformer:
                 case PushPort(port):
                     reading = trigger.bound.get(port)
                     if reading and reading.event:
-                        yield self._outputs.forward(trigger, reading.event)
+                        yield self._outputs.forward(trigger, reading.event, statement)
                 case PushNew():
                     yield self._outputs.build(trigger, statement)
                 case Change(kind, labels):

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.attributes import derived_names, with_derived_names
+from ensue.lang.derived.extensions import with_extension_types
 from ensue.lang.derived.wire_names import wired_correlations
 from ensue.lang.diagnostics import Diagnostic
 from ensue.lang.expressions.binding import BindingOntology
@@ -22,8 +23,9 @@ class CheckedLibrary:
     use; `written` is the library as it was written, where that differs, and `parameters` are its
     parameters with the values that they have here. In `types` and `correlations` a type has the
     name that its events carry, which a declaration may set (`wire_names`), and in `correlations`
-    the name of a derived attribute knows how it is worked out (`attributes`). `feeds` has for each
-    correlation the correlations that read its outputs, without circles.
+    the name of a derived attribute knows how it is worked out (`attributes`), and an extension has
+    its type (`extensions`). `feeds` has for each correlation the correlations that read its
+    outputs, without circles.
     """
 
     tree: LibraryTree
@@ -40,4 +42,5 @@ class CheckedLibrary:
 
     @cached_property
     def correlations(self) -> tuple[Correlation, ...]:
-        return with_derived_names(wired_correlations(self.tree), derived_names(self.tree))
+        named = with_derived_names(wired_correlations(self.tree), derived_names(self.tree))
+        return with_extension_types(named, self.types)

@@ -259,15 +259,22 @@ def print_statement(node: syntax.Statement) -> str:
     """The statement without the `;` that may follow it."""
     match node:
         case syntax.PushPort(port):
-            return f"push {port}"
+            return f"push {port}{print_extensions(node)}"
         case syntax.PushNew(kind, assignments):
             given = ", ".join(map(print_assignment, assignments))
-            return f"push new {kind} {{ {given} }}" if given else f"push new {kind} {{}}"
+            data = f"{{ {given} }}" if given else "{}"
+            return f"push new {kind} {data}{print_extensions(node)}"
         case syntax.Change(kind, labels):
             return f"{kind}({', '.join(each.name for each in labels)})"
 
 
-def print_assignment(node: syntax.Assignment) -> str:
+def print_extensions(push: syntax.PushPort | syntax.PushNew) -> str:
+    """` with { ... }` as it stands behind a push; nothing where the push has none."""
+    given = ", ".join(map(print_assignment, push.extensions))
+    return f" with {{ {given} }}" if given else ""
+
+
+def print_assignment(node: syntax.Assignment | syntax.Extension) -> str:
     return f"{node.name} = {print_expression(node.value)}"
 
 

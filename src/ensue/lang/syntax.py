@@ -259,14 +259,6 @@ LabelExpression = LabelTrue | LabelName | LabelNot | LabelAnd | LabelOr
 
 
 @dataclass(frozen=True, slots=True)
-class PushPort:
-    """`push a`: send on the event bound to a port."""
-
-    port: str
-    span: Span = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Assignment:
     name: str
     value: Expression
@@ -274,13 +266,36 @@ class Assignment:
 
 
 @dataclass(frozen=True, slots=True)
+class Extension:
+    """`name = value` after `with`: an attribute beside the data of what is pushed.
+
+    Its type follows from the library, and is there in rules that run (`derived.extensions`).
+    """
+
+    name: str
+    value: Expression
+    type: ValueType | None = None
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PushPort:
+    """`push a with { name = value, ... }`: send on the event bound to a port."""
+
+    port: str
+    span: Span = field(default=NOWHERE, compare=False, repr=False)
+    extensions: tuple[Extension, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PushNew:
-    """`push new Type { name = value, ... }`."""
+    """`push new Type { name = value, ... } with { name = value, ... }`."""
 
     type: str
     assignments: tuple[Assignment, ...] = ()
     span: Span = field(default=NOWHERE, compare=False, repr=False)
     type_span: Span = field(default=NOWHERE, compare=False, repr=False)
+    extensions: tuple[Extension, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,11 @@ from ensue.engine.batch.output.schema import (
     PROVENANCE,
     OutputSchema,
     declared_value,
+    extension_array,
     output_schema,
 )
 from ensue.events.cloudevents import encode
+from ensue.events.columns import extension_column
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.spark.plan import JobPlan
@@ -67,11 +69,17 @@ class OutputColumns:
     def structs(self) -> Mapping[str, Mapping[str, ValueType]]:
         return self.made.structs
 
+    @property
+    def _beside(self) -> Mapping[str, ValueType]:
+        """The columns of what `with` sets."""
+        return {extension_column(name): type_ for name, type_ in self.made.extensions.items()}
+
     @cached_property
     def ddl(self) -> str:
         """The schema as Spark DDL."""
         parts = [f"`{name}` {'timestamp' if name == 'time' else 'string'}" for name in CONTEXT]
         parts += [f"`{name}` string" for name in PROVENANCE]
+        parts += [f"{_quoted(name)} {_spark(type_)}" for name, type_ in self._beside.items()]
         parts += [f"{_quoted(name)} {_spark(type_)}" for name, type_ in self.attributes.items()]
         for name, members in self.structs.items():
             inner = ", ".join(f"{_quoted(n)}: {_spark(type_)}" for n, type_ in members.items())
@@ -84,6 +92,7 @@ class OutputColumns:
     def schema(self) -> pa.Schema:
         fields = [pa.field(name, _TIME if name == "time" else pa.string()) for name in CONTEXT]
         fields += [pa.field(name, pa.string()) for name in PROVENANCE]
+        fields += [pa.field(name, _arrow(type_)) for name, type_ in self._beside.items()]
         fields += [pa.field(name, _arrow(type_)) for name, type_ in self.attributes.items()]
         fields += [pa.field(name, _struct(members)) for name, members in self.structs.items()]
         fields += [pa.field(ORDER, pa.binary())] if self.with_order else []
@@ -103,6 +112,9 @@ class OutputColumns:
             pa.array([event.extensions.get(name) for event in events], pa.string())
             for name in PROVENANCE
         ]
+        for name, type_ in self.made.extensions.items():
+            given = [event.extensions.get(name) for event in events]
+            columns.append(extension_array(given, type_))
         for name, type_ in self.attributes.items():
             values = [_held(declared_value(event, name, self.types), type_) for event in events]
             columns.append(pa.array(values, _arrow(type_)))

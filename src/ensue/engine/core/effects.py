@@ -15,7 +15,7 @@ from typing import Any, cast
 from ensue.engine.outputs import Outputs, Transformer, Trigger
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
-from ensue.lang.syntax import EclCorrelation, FilterCorrelation, PushNew
+from ensue.lang.syntax import EclCorrelation, Extension, FilterCorrelation, PushNew, PushPort
 from ensue.machine.determinise import SETTLE, MachineMove, MachineTable, TableState
 from ensue.machine.model import Bind, Branch, Emit, Machine, Timer
 from ensue.machine.stepping import Fired
@@ -31,9 +31,10 @@ class TriggerShape:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """`push a`: the event that is bound to a port is sent on."""
+    """`push a`: the event that is bound to a port is sent on, with further extensions."""
 
     port: str
+    extensions: tuple[Extension, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,9 @@ class _OutputRecorder:
         labels = frozenset(shape.labels.split(",")) if shape.labels else frozenset()
         return Trigger(len(self.shapes) - 1, "", labels, bound)
 
-    def forward(self, trigger: Trigger, event: Event) -> Event:
-        self.pushes.append(PushedOutput(self.shapes[trigger.time], Sent(event.id)))
+    def forward(self, trigger: Trigger, event: Event, statement: PushPort) -> Event:
+        sent = Sent(event.id, statement.extensions)
+        self.pushes.append(PushedOutput(self.shapes[trigger.time], sent))
         return event
 
     def build(self, trigger: Trigger, statement: PushNew) -> Event:

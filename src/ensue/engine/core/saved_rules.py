@@ -31,6 +31,7 @@ from ensue.engine.reference.filters import FilterInstance
 from ensue.errors import SnapshotError
 from ensue.events.event import Event
 from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.derived.parts import values_in
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.names import names_in
 from ensue.lang.expressions.text.printing import print_expression
@@ -39,7 +40,6 @@ from ensue.lang.syntax import (
     EclCorrelation,
     FilterCorrelation,
     Holds,
-    PushNew,
     PushPort,
 )
 from ensue.machine.model import Machine
@@ -255,14 +255,9 @@ def _ports_read(rule: Rule) -> frozenset[str]:
     if not isinstance(correlation, FilterCorrelation):
         return frozenset()
     found: set[str] = set()
-    for case in correlation.cases:
-        for statement in case.statements:
-            match statement:
-                case PushPort(port):
-                    found.add(port)
-                case PushNew(_, assignments):
-                    for assignment in assignments:
-                        found.update(each[0] for each in names_in(assignment.value))
+    statements = [each for case in correlation.cases for each in case.statements]
+    found.update(each.port for each in statements if isinstance(each, PushPort))
+    found.update(name[0] for value in values_in(statements) for name in names_in(value))
     return frozenset(found)
 
 

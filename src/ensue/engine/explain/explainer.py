@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from types import MappingProxyType
 from typing import Any
 
 from ensue.engine.counts import Counts
@@ -37,7 +38,8 @@ from ensue.events.times import format_time
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.diagnostics import did_you_mean
-from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
+from ensue.lang.expressions.scopes import PortScope
+from ensue.lang.syntax import Correlation, FilterCorrelation, PushPort, TimerPort
 
 OUTPUTS_REMEMBERED = 100_000
 """The most outputs whose reasons are kept; the oldest are dropped first."""
@@ -293,11 +295,19 @@ class _RecordingOutputs(Outputs):
         super().__init__(name, key, keyed, types)
         self._explainer = explainer
 
-    def forward(self, trigger: Trigger, event: Event) -> Event:
-        return self._kept(super().forward(trigger, event), trigger)
+    def forward(
+        self, trigger: Trigger, event: Event, statement: PushPort, scope: PortScope | None = None
+    ) -> Event:
+        return self._kept(super().forward(trigger, event, statement, scope), trigger)
 
-    def create(self, trigger: Trigger, type_name: str, data: Mapping[str, Any]) -> Event:
-        return self._kept(super().create(trigger, type_name, data), trigger)
+    def create(
+        self,
+        trigger: Trigger,
+        type_name: str,
+        data: Mapping[str, Any],
+        own: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Event:
+        return self._kept(super().create(trigger, type_name, data, own), trigger)
 
     def _kept(self, output: Event, trigger: Trigger) -> Event:
         key = self.key_text if self._keyed else None

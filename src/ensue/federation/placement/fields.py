@@ -18,6 +18,7 @@ from ensue.events.event import Event
 from ensue.events.nesting import value_at, with_values
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
+from ensue.lang.derived.parts import values_in
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.derived_names import path_to
 from ensue.lang.expressions.names import Parts, names_in, read_from
@@ -27,7 +28,6 @@ from ensue.lang.syntax import (
     EclCorrelation,
     EventPort,
     Holds,
-    PushNew,
     PushPort,
 )
 
@@ -115,6 +115,4 @@ def _key_names(correlation: Correlation, port: str) -> Iterator[Parts]:
 def _read(having: Expression | None, statements: Iterable[Any]) -> Iterator[Expression]:
     if having is not None:
         yield having
-    for statement in statements:
-        if isinstance(statement, PushNew):
-            yield from (assignment.value for assignment in statement.assignments)
+    yield from values_in(statements)

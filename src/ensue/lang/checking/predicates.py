@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ensue.events.types import ValueType
 from ensue.lang.checking.names import (
@@ -31,7 +31,7 @@ from ensue.lang.expressions.nesting import nodes_in
 from ensue.lang.expressions.text.printing import print_expression
 from ensue.lang.expressions.tree import After, Before, Compared, During, Related
 from ensue.lang.source import Span
-from ensue.lang.syntax import Assignment, EventPort, Holds, Port
+from ensue.lang.syntax import EventPort, Holds, Port
 
 _LONGEST_SHOWN = 80
 
@@ -143,13 +143,20 @@ def check_having(
     return used
 
 
+class CheckedValue(NamedTuple):
+    """The kind of a value, and the ports in it, with the places of their names."""
+
+    kind: str | None
+    ports: Mapping[str, Span]
+
+
 def check_assigned_value(
-    assignment: Assignment,
+    value: Expression,
     wanted: ValueType | None,
     ports: Mapping[str, Port],
     scope: LibraryScope,
-) -> Mapping[str, Span]:
-    """Check a value of `push new`; the ports in it are returned, with the places of their names.
+) -> CheckedValue:
+    """Check a value of a statement.
 
     If the type of the attribute is not known, only the names in the value are checked.
     """
@@ -162,10 +169,10 @@ def check_assigned_value(
         return _aggregated(scope, ports, call, used)
 
     if wanted is None:
-        check_expression(assignment.value, resolve, scope.diagnostics, aggregate)
+        kind = check_expression(value, resolve, scope.diagnostics, aggregate)
     else:
-        check_value(assignment.value, wanted, resolve, scope.diagnostics, aggregate)
-    return used
+        kind = check_value(value, wanted, resolve, scope.diagnostics, aggregate)
+    return CheckedValue(kind, used)
 
 
 def _aggregated(

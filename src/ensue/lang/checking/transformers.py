@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ensue.lang.checking.extensions import check_extensions
 from ensue.lang.checking.filters import FilterNames
 from ensue.lang.checking.ports import Ports, find_port
 from ensue.lang.checking.predicates import check_assigned_value
@@ -98,6 +99,11 @@ class TransformerFacts:
             self._check_push(statement, initial=initial)
         else:
             self._check_new(statement, initial=initial)
+        for port, span, name in check_extensions(
+            statement.extensions, self.correlation, self.ports, self.scope
+        ):
+            self.used_ports.add(port)
+            self._warn_unbound(port, span, initial, f"`{name}` will be left out")
 
     def _check_push(self, push: PushPort, *, initial: bool) -> None:
         span = push.span
@@ -139,8 +145,9 @@ class TransformerFacts:
                 )
             elif known and each.name not in attributes:
                 self._report_no_attribute(push.type, each.name, each.span)
-            names = check_assigned_value(each, attributes.get(each.name), self.ports, self.scope)
-            for port, port_span in names.items():
+            wanted = attributes.get(each.name)
+            checked = check_assigned_value(each.value, wanted, self.ports, self.scope)
+            for port, port_span in checked.ports.items():
                 self.used_ports.add(port)
                 self._warn_unbound(port, port_span, initial, f"`{each.name}` will be null")
         # A misspelt attribute seems unset, and has been reported already.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.derived.parts import statements_of
+from ensue.lang.derived.parts import statements_of, values_in
 from ensue.lang.expressions.names import Parts, names_in, read_from
 from ensue.lang.expressions.tree import Expression
 from ensue.lang.syntax import (
@@ -20,7 +20,6 @@ from ensue.lang.syntax import (
     EclCorrelation,
     EventPort,
     Holds,
-    PushNew,
 )
 
 Asked = Mapping[str, Mapping[str, frozenset[str]]]
@@ -70,9 +69,7 @@ def _asked(rule: Correlation, ports: Mapping[str, str]) -> Iterator[tuple[str, s
 
 
 def _values(rule: Correlation) -> Iterator[Expression]:
-    for statement in statements_of(rule):
-        if isinstance(statement, PushNew):
-            yield from (assignment.value for assignment in statement.assignments)
+    yield from values_in(statements_of(rule))
     if rule.clauses.having is not None:
         yield rule.clauses.having
 

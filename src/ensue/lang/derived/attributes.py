@@ -34,6 +34,7 @@ from ensue.lang.syntax import (
     EclCorrelation,
     EventPort,
     EventTypeDeclaration,
+    Extension,
     Holds,
     Key,
     LibraryTree,
@@ -112,7 +113,7 @@ def _in_holds(node: Any, names: Mapping[str, DerivedName]) -> Any:
 
 
 def _in_assignment(node: Any, names: Mapping[str, DerivedName]) -> Any:
-    if not isinstance(node, Assignment):
+    if not isinstance(node, Assignment | Extension):
         return None
     return replace(node, value=_over_ports(node.value, names))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from ensue.lang.expressions import Expression
 from ensue.lang.expressions.names import Parts, names_in
 from ensue.lang.syntax import (
     Both,
@@ -95,16 +96,19 @@ def changed_labels(correlation: FilterCorrelation) -> frozenset[str]:
     return frozenset(label.name for change in changes for label in change.labels)
 
 
+def values_in(statements: Iterable[Statement]) -> Iterator[Expression]:
+    """The values that statements compute: of attributes, and behind `with`."""
+    for statement in statements:
+        if isinstance(statement, PushNew):
+            yield from (each.value for each in statement.assignments)
+        if isinstance(statement, PushNew | PushPort):
+            yield from (each.value for each in statement.extensions)
+
+
 def names_of_bound_events(correlation: Correlation) -> list[Parts]:
     """The names of attributes that outputs read of bound events, without the ports."""
-    return [
-        parts[1:]
-        for statement in statements_of(correlation)
-        if isinstance(statement, PushNew)
-        for assignment in statement.assignments
-        for parts in names_in(assignment.value)
-        if len(parts) > 1
-    ]
+    values = values_in(statements_of(correlation))
+    return [parts[1:] for value in values for parts in names_in(value) if len(parts) > 1]
 
 
 def sends_events(correlation: Correlation) -> bool:

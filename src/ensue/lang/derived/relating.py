@@ -1,7 +1,7 @@
 """The clauses of a filter that relate events to each other.
 
 In comes a correlation; out go its parts that need remembered events: `keep`, `bind latest`,
-`unless`, `having`, `timeout` in a filter, and aggregates in the values of `push new`. A rule with
+`unless`, `having`, `timeout` in a filter, and aggregates in the values of statements. A rule with
 any of these runs from remembered events, and cannot abort, revive or toggle labels. Their meaning
 is defined in `ensue.engine.reference`.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ensue.lang.derived.parts import parts_of, statements_of
+from ensue.lang.derived.parts import parts_of, statements_of, values_in
 from ensue.lang.expressions import Call, Expression, Name
 from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.nesting import parts_of as operands_of
-from ensue.lang.syntax import Correlation, FilterCorrelation, PushNew, Timeout
+from ensue.lang.syntax import Correlation, FilterCorrelation, Timeout
 
 
 def relating_clauses(correlation: Correlation) -> list[str]:
@@ -50,18 +50,13 @@ def has_timeout(correlation: Correlation) -> bool:
 
 
 def assigned_aggregates(correlation: FilterCorrelation) -> list[Call]:
-    """The aggregates in the values of `push new`."""
-    return [
-        call
-        for statement in statements_of(correlation)
-        if isinstance(statement, PushNew)
-        for assignment in statement.assignments
-        for call in aggregates_in(assignment.value)
-    ]
+    """The aggregates in the values of statements."""
+    values = values_in(statements_of(correlation))
+    return [call for value in values for call in aggregates_in(value)]
 
 
 def aggregates_of(correlation: FilterCorrelation) -> list[Call]:
-    """All aggregates of a correlation: those of `having`, and those of `push new`."""
+    """All aggregates of a correlation: those of `having`, and those of its statements."""
     having = correlation.clauses.having
     asked = [] if having is None else list(aggregates_in(having))
     return asked + assigned_aggregates(correlation)

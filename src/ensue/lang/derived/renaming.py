@@ -25,8 +25,9 @@ def with_ports(said: Any, names: Mapping[str, str]) -> Any:
         match node:
             case PortRef(name):
                 return PortRef(names[name])
-            case PushPort(port):
-                return PushPort(names[port])
+            case PushPort(port, extensions=extensions):
+                renamed_too = tuple(mapped(each, renamed) for each in extensions)
+                return PushPort(names[port], extensions=renamed_too)
             case Name((port, *attributes)) if port in names:
                 return Name((names[port], *attributes))
             case Holds():

@@ -327,13 +327,21 @@ class DefinitionReading(Transformer_NonRecursive[Token, Any]):
     def label_true(self, meta: Meta, _children: list[Any]) -> syntax.LabelTrue:
         return syntax.LabelTrue(_over(meta))
 
-    def push_port(self, _meta: Meta, children: list[Token]) -> syntax.PushPort:
-        return syntax.PushPort(str(children[0]), _at(children[0]))
+    def push_port(self, _meta: Meta, children: list[Any]) -> syntax.PushPort:
+        port, extensions = children
+        return syntax.PushPort(str(port), _at(port), extensions or ())
 
     def push_new(self, meta: Meta, children: list[Any]) -> syntax.PushNew:
-        kind, *assignments = children
+        kind, *assignments, extensions = children
         given = tuple(each for each in assignments if each is not None)
-        return syntax.PushNew(str(kind), given, _over(meta), _at(kind))
+        return syntax.PushNew(str(kind), given, _over(meta), _at(kind), extensions or ())
+
+    def extensions(self, _meta: Meta, children: list[Any]) -> tuple[syntax.Extension, ...]:
+        return tuple(children)
+
+    def extension(self, _meta: Meta, children: list[Any]) -> syntax.Extension:
+        name, value = children
+        return syntax.Extension(str(name), value, None, _at(name))
 
     def assignment(self, _meta: Meta, children: list[Any]) -> syntax.Assignment:
         name, value = children

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.parts import values_in
 from ensue.lang.expressions.names import names_in
-from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation, PushNew, PushPort
+from ensue.lang.syntax import Correlation, EventPort, FilterCorrelation, PushPort
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare_behaviours
 from ensue.machine.analyses.deadline import ANALYSIS_SECONDS, UndecidableError, deadline
@@ -79,14 +80,9 @@ def _dependency(
 def _ports_in_outputs(correlation: Correlation) -> Iterator[str]:
     if not isinstance(correlation, FilterCorrelation):
         return
-    for case in correlation.cases:
-        for statement in case.statements:
-            if isinstance(statement, PushPort):
-                yield statement.port
-            elif isinstance(statement, PushNew):
-                for assignment in statement.assignments:
-                    for parts in names_in(assignment.value):
-                        yield parts[0]
+    statements = [each for case in correlation.cases for each in case.statements]
+    yield from (each.port for each in statements if isinstance(each, PushPort))
+    yield from (parts[0] for value in values_in(statements) for parts in names_in(value))
 
 
 # --- over a library -----------------------------------------------------------------------------

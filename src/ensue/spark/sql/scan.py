@@ -19,13 +19,13 @@ from ensue.events.cloudevents import VERSION
 from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.types import TypeSystem
 from ensue.lang.checking.ecl import expressions_in
-from ensue.lang.derived.parts import statements_of
+from ensue.lang.derived.parts import statements_of, values_in
 from ensue.lang.derived.wiring import sources_asked
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.expressions.derived_names import DerivedName, derived_name
 from ensue.lang.expressions.names import Parts, names_in, read_from
 from ensue.lang.expressions.text.printing import print_expression
-from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushNew, PushPort
+from ensue.lang.syntax import EclCorrelation, EventPort, Holds, PushPort
 from ensue.spark.plan import PlannedRule, RuleGroup
 from ensue.spark.sql.conformance import (
     all_of,
@@ -406,12 +406,7 @@ def _names_asked(rule: PlannedRule) -> Iterator[Parts]:
             if isinstance(part, Holds):
                 yield from names_in(part.predicate)
         return
-    values = [
-        assignment.value
-        for statement in statements_of(rule.correlation)
-        if isinstance(statement, PushNew)
-        for assignment in statement.assignments
-    ]
+    values = list(values_in(statements_of(rule.correlation)))
     if rule.correlation.clauses.having is not None:
         values.append(rule.correlation.clauses.having)
     for value in values:

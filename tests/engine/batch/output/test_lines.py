@@ -46,6 +46,9 @@ def test_values_of_every_kind(data: st.DataObject, kind: str) -> None:
             'b"': (ValueType("timestamp"), Column("timestamp", times)),
         },
         {"correlation": ids, "labels": ids},
+        {"own": (ValueType(kind), values)}
+        if kind in ("boolean", "long", "string", "timestamp")
+        else {},
     )
     lines = lines_of(SourceOutputs(np.arange(len(drawn)), [group]))
     assert lines.to_pylist() == [encode(each).decode() + "\n" for each in group.events()]

@@ -80,7 +80,7 @@ class GroupTables(PackedTables):
         )
         what: Any = push.what
         if isinstance(what, Sent):
-            what = Sent(names[what.port])
+            what = Sent(names[what.port], with_ports(what.extensions, names))
         elif isinstance(what, PushNew):
             what = with_ports(what, names)
         return PushedOutput(TriggerShape(push.shape.labels, tuple(bound)), what)

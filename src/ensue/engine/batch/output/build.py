@@ -8,7 +8,7 @@ many rules.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,17 @@ from ensue.engine.batch.input.column import (
 )
 from ensue.engine.batch.input.keys import Keys, TextNumbers
 from ensue.engine.batch.input.predicates import NotInColumnsError, outcomes, values_by_row
-from ensue.engine.batch.output.columns import ColumnBundle, EventBundle, SourceOutputs
+from ensue.engine.batch.output.columns import (
+    ColumnBundle,
+    EventBundle,
+    SourceOutputs,
+    extension_rows,
+)
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.remembered import BoundPorts, Bundle, RememberedReadings, bundles_of
 from ensue.engine.core.effects import Emitted, Sent
 from ensue.engine.core.numbering import Mask, Numbers, Rows
-from ensue.engine.outputs import TIMER
+from ensue.engine.outputs import TIMER, with_extensions
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.expressions import Expression
@@ -183,9 +188,13 @@ class OutputMaker:
         }
         if self._keys.keyed:
             provenance["partitionkey"] = keys.take(key_of)
+        own = {
+            each.name: (each.type, _values_of(each.value, each.type, bound.column, count))
+            for each in ([] if isinstance(bundle.what, Emitted) else bundle.what.extensions)
+        }
         if isinstance(bundle.what, Sent):
             readings = bound.readings(bundle.what.port)
-            return self._sent(ranks, origins.times, readings, provenance)
+            return self._sent(ranks, origins.times, readings, extension_rows(own, provenance))
         type_name = bundle.what.type
         data: dict[str, tuple[ValueType, Column]]
         if isinstance(bundle.what, Emitted):
@@ -208,7 +217,7 @@ class OutputMaker:
             ),
         )  # fmt: skip
         sources = self._sources.take(origins.rules)
-        return ColumnBundle(ranks, type_name, ids, sources, origins.times, data, provenance)
+        return ColumnBundle(ranks, type_name, ids, sources, origins.times, data, provenance, own)
 
     def _filled(self, type_name: str, keys: Numbers) -> dict[str, tuple[ValueType, Column]]:
         """The data of outputs that carry nothing but their key."""
@@ -228,10 +237,9 @@ class OutputMaker:
         ranks: Rows,
         times: npt.NDArray[np.int64],
         readings: Rows,
-        provenance: Mapping[str, pa.Array],
+        extensions: Iterable[Iterable[tuple[str, Any]]],
     ) -> EventBundle:
         """The events of readings, sent on with the attributes of an output."""
-        rows = zip(*(each.to_pylist() for each in provenance.values()), strict=True)
         made = [
             Event(
                 event.id,
@@ -239,10 +247,10 @@ class OutputMaker:
                 event.type,
                 time,
                 event.data,
-                {**event.extensions, **dict(zip(provenance, row, strict=True))},
+                with_extensions(event.extensions, own),
             )
-            for event, time, row in zip(
-                self._remembered.events(readings), times.tolist(), rows, strict=True
+            for event, time, own in zip(
+                self._remembered.events(readings), times.tolist(), extensions, strict=True
             )
         ]
         return EventBundle(ranks, made)

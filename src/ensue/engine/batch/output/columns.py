@@ -9,7 +9,7 @@ made when it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,10 +20,19 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import LARGEST_OFFSET, Column, Texts, repeated_text
 from ensue.engine.batch.output.order import OutputPlaces, Positions, order_of
-from ensue.engine.batch.output.schema import OutputSchema, events_table, output_schema, struct_of
+from ensue.engine.batch.output.schema import (
+    PROVENANCE,
+    OutputSchema,
+    events_table,
+    extension_array,
+    output_schema,
+    struct_of,
+)
 from ensue.engine.core.numbering import Rows
+from ensue.engine.outputs import carried_value, with_extensions
 from ensue.events.arrow import CONTEXT_FIELDS, TIME
 from ensue.events.arrow_types import arrow_type, field_of
+from ensue.events.columns import extension_column
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checked import CheckedLibrary
@@ -31,6 +40,26 @@ from ensue.lang.expressions.evaluation import MISSING
 
 _LARGEST_TABLE = 1 << 30
 """Up to so many bytes the chunks of a column are joined before they are put in order."""
+
+
+ExtensionColumns = Mapping[str, tuple[ValueType, Column]]
+"""What `with` sets on the outputs of a statement: a column for each extension, with its type."""
+
+
+def extension_rows(
+    own: ExtensionColumns, provenance: Mapping[str, pa.Array]
+) -> Iterator[Iterator[tuple[str, Any]]]:
+    """For each output its extensions: what `with` sets, then where the output comes from."""
+    columns = [carried_values(*each) for each in own.values()]
+    columns += [each.to_pylist() for each in provenance.values()]
+    names = (*own, *provenance)
+    return (zip(names, row, strict=True) for row in zip(*columns, strict=True))
+
+
+def carried_values(type_: ValueType, column: Column) -> list[Any]:
+    """The values of an extension as events carry them; None where one is missing."""
+    values = [None if each is MISSING else each for each in column.to_list()]
+    return [carried_value(each) for each in values] if type_.name == "timestamp" else values
 
 
 @dataclass(frozen=True)
@@ -44,6 +73,7 @@ class ColumnBundle:
     times: npt.NDArray[np.int64]
     data: Mapping[str, tuple[ValueType, Column]]
     provenance: Mapping[str, pa.Array]
+    extensions: ExtensionColumns
 
     def table(self, types: TypeSystem, columns: OutputSchema) -> pa.Table:
         """The columns that these outputs have; the others of a library are null."""
@@ -55,9 +85,14 @@ class ColumnBundle:
             repeated_text(self.type, count),
             pa.array(self.times).cast(TIME),
         ]
-        for name, values in self.provenance.items():
+        for name, values in self._set_beside().items():
             fields.append(pa.field(name, pa.string()))
             arrays.append(values)
+        for name, held in columns.extensions.items():
+            if name in self.extensions:
+                fields.append(pa.field(extension_column(name), arrow_type(held)))
+                carried = carried_values(*self.extensions[name])
+                arrays.append(extension_array(carried, held))
         for name in types.attributes(self.type):
             if (wide := columns.attributes.get(name)) is not None:
                 fields.append(field_of(name, wide))
@@ -68,6 +103,13 @@ class ColumnBundle:
             inner = [self._values(name, type_) for name, type_ in members.items()]
             arrays.append(pa.StructArray.from_arrays(inner, fields=list(struct)))
         return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+    def _set_beside(self) -> Mapping[str, pa.Array]:
+        """The columns of every output; `partitionkey` may be set where there is no key."""
+        own = {
+            name: _arrow(*self.extensions[name]) for name in PROVENANCE if name in self.extensions
+        }
+        return {**self.provenance, **own}
 
     def _values(self, name: str, wide: ValueType) -> pa.Array:
         """The values of an attribute, in a type that may be wider than its own."""
@@ -82,7 +124,7 @@ class ColumnBundle:
         rows: Any = zip(*(column.to_list() for _, column in self.data.values()), strict=True)
         if not names:
             rows = [()] * len(self.ranks)
-        extensions = zip(*(each.to_pylist() for each in self.provenance.values()), strict=True)
+        extensions = extension_rows(self.extensions, self.provenance)
         return [
             Event(
                 id_,
@@ -90,7 +132,7 @@ class ColumnBundle:
                 self.type,
                 time,
                 {n: None if v is MISSING else v for n, v in zip(names, values, strict=True)},
-                dict(zip(self.provenance, extension, strict=True)),
+                with_extensions({}, extension),
             )
             for id_, source, time, values, extension in zip(
                 self.ids.to_pylist(),

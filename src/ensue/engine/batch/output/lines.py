@@ -92,7 +92,8 @@ def _bundle_correlations(bundle: ColumnBundle | EventBundle) -> pa.Array:
 def _bundle_lines(bundle: ColumnBundle | EventBundle) -> pa.Array:
     if isinstance(bundle, EventBundle):
         return event_lines(bundle.outputs)
-    if any(is_nested(name) for name in bundle.data):
+    is_gone = any(column.missing_mask().any() for _, column in bundle.extensions.values())
+    if is_gone or any(is_nested(name) for name in bundle.data):
         return event_lines(bundle.events())
     count = len(bundle.ranks)
     parts: list[LinePart] = [
@@ -101,6 +102,8 @@ def _bundle_lines(bundle: ColumnBundle | EventBundle) -> pa.Array:
     ]
     parts += [b',"source":', _strings(bundle.sources)]
     parts += [b',"type":' + _json(bundle.type) + b',"time":', _times(bundle.times, None)]
+    for name, (_, column) in bundle.extensions.items():
+        parts += [b"," + _json(name) + b":", _values(column)]
     for name, values in bundle.provenance.items():
         parts += [b"," + _json(name) + b":", _strings(values)]
     parts.append(b',"data":{')

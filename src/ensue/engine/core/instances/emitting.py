@@ -17,9 +17,10 @@ from typing import Any
 from ensue.engine.core.instances.compiling import filled, function_from
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.recipes import AttributeValue, BuiltEvent, Recipe, SentPort
-from ensue.engine.outputs import fitting_key, value_for
+from ensue.engine.outputs import carried_value, fitting_key, value_for, with_extensions
 from ensue.events.event import Event
 from ensue.events.types import ValueType
+from ensue.lang.checking.names import TIMESTAMP
 from ensue.lang.expressions.scopes import PortScope, TimerScope
 
 MOST_SORTED_OUT = 3
@@ -60,13 +61,19 @@ class _RecipeText:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._numbers = range(len(recipe.event_ports))
-        self.scope: dict[str, Any] = {"Event": Event, "causes_of": causes_of}
+        self.scope: dict[str, Any] = {
+            "Event": Event,
+            "causes_of": causes_of,
+            "carried_value": carried_value,
+            "with_extensions": with_extensions,
+        }
         self.values: list[str] = []
         self.carried: list[str] = []
         self._provenance = self._provenance_text()
-        self._built: list[str | None] = [
-            self._data(each) if isinstance(each, BuiltEvent) else None for each in recipe.statements
+        self._built = [
+            self._data(each) if isinstance(each, BuiltEvent) else "" for each in recipe.statements
         ]
+        self._own = [self._extensions(each) for each in recipe.statements]
 
     def _constant(self, value: Any) -> str:
         name = f"c{len(self.scope)}"
@@ -80,31 +87,54 @@ class _RecipeText:
 
     def _data(self, statement: BuiltEvent) -> str:
         """The data of an event, over variables that `prepare` sets."""
-        parts = []
-        for name, port, value in statement.values:
-            if value.is_computed:
-                held = f"v{len(self.values)}"
-                compute = self._constant(partial(_computed, value, self._recipe.ports))
-                events = ", ".join(f"e{number}" for number in range(len(self._recipe.ports)))
-                self.values.append(f"{held} = {compute}({events})")
-            elif port is None:
-                held = self._constant(None if value.port is not None else value.constant)
-            else:
-                held = f"v{len(self.values)}"
-                attribute = self._constant(value.attribute)
-                in_full = self._constant(partial(_value_in_full, value))
-                # An extension of the same name goes first, and is of no declared type.
-                plain = f"e{port}.data.__class__ is dict and not e{port}.extensions"
-                self.values.append(
-                    f"{held} = e{port}.data.get({attribute}) if {plain} else {in_full}(e{port})"
-                )
-            parts.append(f"{self._constant(name)}: {held}")
+        parts = [
+            f"{self._constant(name)}: {self._value(port, value)}"
+            for name, port, value in statement.values
+        ]
         for name, type_, place in statement.carried:
             held = f"k{len(self.carried)}"
             fit = self._constant(partial(_carried, type_, place))
             self.carried.append(f"{held} = {fit}(state.key)")
             parts.append(f"{self._constant(name)}: {held}")
         return ", ".join(parts)
+
+    def _value(self, port: int | None, value: AttributeValue) -> str:
+        """The name of a value: of a constant, or of a variable that `prepare` sets."""
+        if value.is_computed:
+            held = f"v{len(self.values)}"
+            compute = self._constant(partial(_computed, value, self._recipe.ports))
+            events = ", ".join(f"e{number}" for number in range(len(self._recipe.ports)))
+            self.values.append(f"{held} = {compute}({events})")
+        elif port is None:
+            held = self._constant(None if value.port is not None else value.constant)
+        else:
+            held = f"v{len(self.values)}"
+            attribute = self._constant(value.attribute)
+            in_full = self._constant(partial(_value_in_full, value))
+            # An extension of the same name goes first, and is of no declared type.
+            plain = f"e{port}.data.__class__ is dict and not e{port}.extensions"
+            self.values.append(
+                f"{held} = e{port}.data.get({attribute}) if {plain} else {in_full}(e{port})"
+            )
+        return held
+
+    def _extensions(self, statement: SentPort | BuiltEvent) -> str:
+        """The extensions of an event, over variables that `prepare` sets."""
+        event = f"e{statement.port}" if isinstance(statement, SentPort) else ""
+        if not statement.extensions:
+            return (
+                f"{{**{event}.extensions, {self._provenance}}}"
+                if event
+                else f"{{{self._provenance}}}"
+            )
+        pairs = []
+        for name, port, value in statement.extensions:
+            held = self._value(port, value)
+            if value.type == TIMESTAMP:
+                held = f"carried_value({held})"
+            pairs.append(f"({self._constant(name)}, {held}), ")
+        before = f"{event}.extensions" if event else "{}"
+        return f"{{**with_extensions({before}, ({''.join(pairs)})), {self._provenance}}}"
 
     @property
     def times(self) -> list[str]:
@@ -147,20 +177,20 @@ class _RecipeText:
 
     def statements(self, identities: Sequence[str], count: str) -> list[str]:
         lines = []
-        for statement, data, identity in zip(
-            self._recipe.statements, self._built, identities, strict=True
+        for statement, data, own, identity in zip(
+            self._recipe.statements, self._built, self._own, identities, strict=True
         ):
             lines += [count] if count else []
             if isinstance(statement, SentPort):
                 event = f"e{statement.port}"
                 lines.append(
                     f"made.append(Event({event}.id, {event}.source, {event}.type, time,"
-                    f" {event}.data, {{**{event}.extensions, {self._provenance}}}))"
+                    f" {event}.data, {own}))"
                 )
                 continue
             lines.append(
                 f"made.append(Event({identity}, source, {self._constant(statement.type)}, time,"
-                f" {{{data}}}, {{{self._provenance}}}))"
+                f" {{{data}}}, {own}))"
             )
         return lines
 

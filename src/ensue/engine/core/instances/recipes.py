@@ -16,6 +16,7 @@ from typing import Any
 from ensue.engine.outputs import value_for
 from ensue.events.event import CONTEXT
 from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.derived.extensions import TEXT
 from ensue.lang.derived.keys import key_places
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.derived.renaming import with_ports
@@ -52,23 +53,29 @@ class AttributeValue:
         return repr(with_ports(self.expression, ports)) if self.is_computed else ""
 
 
+PlacedValues = tuple[tuple[str, int | None, AttributeValue], ...]
+"""Values by their names, each with the number of the port that it is taken from as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class SentPort:
-    """`push a`, by the number of the port."""
+    """`push a`, by the number of the port; `extensions` are what `with` sets."""
 
     port: int
+    extensions: PlacedValues = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltEvent:
-    """`push new`: each attribute with its value, and the port that it is taken from as it is.
+    """`push new`, with the values of attributes and of extensions.
 
     `carried` are attributes that are filled with the key: name, type and place in the key.
     """
 
     type: str
-    values: tuple[tuple[str, int | None, AttributeValue], ...]
+    values: PlacedValues
     carried: tuple[tuple[str, ValueType, int], ...] = ()
+    extensions: PlacedValues = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,34 +107,37 @@ class Recipe:
         parts: list[object] = [self.labels, self.keyed, len(self.ports), self.clocks]
         numbered = {port: str(number) for number, port in enumerate(self.ports)}
         for each in self.statements:
+            extensions = _kinds_of(each.extensions, numbered)
             if isinstance(each, SentPort):
-                parts.append(each.port)
+                parts.append((each.port, extensions))
                 continue
-            # Constants as text, for in Python `1`, `1.0` and `True` would be one.
-            values = [
-                (
-                    name,
-                    number,
-                    value.port is None,
-                    value.attribute,
-                    value.type,
-                    repr(value.constant),
-                    value.computed_from(numbered),
-                )
-                for name, number, value in each.values
-            ]
-            parts.append((each.type, each.carried, *values))
+            parts.append((each.type, each.carried, extensions, _kinds_of(each.values, numbered)))
         return tuple(parts)
 
 
+def _kinds_of(values: PlacedValues, numbered: Mapping[str, str]) -> tuple[object, ...]:
+    # Constants as text, for in Python `1`, `1.0` and `True` would be one.
+    return tuple(
+        (
+            name,
+            number,
+            value.port is None,
+            value.attribute,
+            value.type,
+            repr(value.constant),
+            value.computed_from(numbered),
+        )
+        for name, number, value in values
+    )
+
+
 def _values_of(
-    statement: PushNew, correlation: Correlation, types: TypeSystem
+    given: Iterable[tuple[str, Expression, ValueType]], correlation: Correlation, types: TypeSystem
 ) -> list[AttributeValue]:
-    attributes = types.attributes(statement.type)
+    """The values of names with expressions and types."""
     ports = {port.name: port for port in correlation.ports if isinstance(port, EventPort)}
     values = []
-    for assignment in statement.assignments:
-        name, expression, type_ = assignment.name, assignment.value, attributes[assignment.name]
+    for name, expression, type_ in given:
         match expression:
             case Literal():
                 constant = value_for(expression, PortScope({}), type_)
@@ -177,6 +187,17 @@ def recipe_for(
     ports = (*(port for port in bound if port not in timers), *clocks)
     numbers = {port: number for number, port in enumerate(ports)}
     made: list[SentPort | BuiltEvent] = []
+
+    def placed(given: Iterable[tuple[str, Expression, ValueType]]) -> PlacedValues:
+        # A port that is not bound has no values: as if null had been written.
+        return tuple(
+            (value.name, numbers.get(value.port) if value.port else None, value)
+            for value in _values_of(given, correlation, types)
+        )
+
+    def of_with(statement: PushPort | PushNew) -> PlacedValues:
+        return placed((each.name, each.value, each.type or TEXT) for each in statement.extensions)
+
     for statement in statements:
         if isinstance(statement, str):
             attributes = types.attributes(statement)
@@ -194,10 +215,9 @@ def recipe_for(
         elif isinstance(statement, PushPort):
             # What is bound to a timer is no event that could be sent on.
             if statement.port in numbers and statement.port not in timers:
-                made.append(SentPort(numbers[statement.port]))
+                made.append(SentPort(numbers[statement.port], of_with(statement)))
         else:
-            values = _values_of(statement, correlation, types)
-            # A port that is not bound has no values: as if null had been written.
-            built = tuple((v.name, numbers.get(v.port) if v.port else None, v) for v in values)
-            made.append(BuiltEvent(statement.type, built))
+            declared = types.attributes(statement.type)
+            values = placed((s.name, s.value, declared[s.name]) for s in statement.assignments)
+            made.append(BuiltEvent(statement.type, values, extensions=of_with(statement)))
     return Recipe(labels, bool(correlation.clauses.by), ports, tuple(made), len(clocks))

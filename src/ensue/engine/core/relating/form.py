@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
 from ensue.engine.core.relating.condition import Condition, NotInProgramError, condition_of
@@ -25,10 +25,12 @@ from ensue.lang.expressions.aggregates import AGGREGATES
 from ensue.lang.expressions.names import Parts
 from ensue.lang.expressions.rewriting import replaced
 from ensue.lang.syntax import (
+    Assignment,
     Both,
     Correlation,
     Either,
     EventPort,
+    Extension,
     Filter,
     FilterCorrelation,
     Labelled,
@@ -358,13 +360,21 @@ def _what(
     statement: Statement, bound: object, values: dict[Expression, Name]
 ) -> Sent | PushNew | None:
     match statement:
-        case PushPort(port):
-            return Sent(port) if port in bound else None  # type: ignore[operator]
-        case PushNew(_, assignments):
+        case PushPort(port, extensions=extensions):
+            computed = _computed(extensions, values)
+            return Sent(port, computed) if port in bound else None  # type: ignore[operator]
+        case PushNew(_, assignments, extensions=extensions):
             return replace(
                 statement,
-                assignments=tuple(
-                    replace(each, value=replaced(each.value, values)) for each in assignments
-                ),
+                assignments=_computed(assignments, values),
+                extensions=_computed(extensions, values),
             )
     raise NotInProgramError("it relates events, and changes labels")
+
+
+Set = TypeVar("Set", Assignment, Extension)
+
+
+def _computed(what: tuple[Set, ...], values: dict[Expression, Name]) -> tuple[Set, ...]:
+    """What a statement sets, with names for what is computed over a stretch."""
+    return tuple(replace(each, value=replaced(each.value, values)) for each in what)

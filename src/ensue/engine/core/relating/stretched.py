@@ -31,10 +31,9 @@ from ensue.engine.core.relating.sliding import (
     sliding_aggregate,
 )
 from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
-from ensue.engine.outputs import Outputs, Trigger, value_for
+from ensue.engine.outputs import Outputs, Trigger
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
-from ensue.events.nesting import nested
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import aggregated_name, aggregates_of, assigned_aggregates
 from ensue.lang.expressions import Expression
@@ -130,14 +129,9 @@ class StretchedFacts(LinkedFacts):
             if isinstance(statement, PushPort):
                 reading = bound.get(statement.port)
                 if reading is not None and reading.event is not None:
-                    made.append(outputs.forward(trigger, reading.event))
+                    made.append(outputs.forward(trigger, reading.event, statement, scope))
             else:
-                attributes = self.types.attributes(statement.type)
-                data = {
-                    each.name: value_for(each.value, scope, attributes[each.name])
-                    for each in statement.assignments
-                }
-                made.append(outputs.create(trigger, statement.type, nested(data)))
+                made.append(outputs.build(trigger, statement, scope))
         return made
 
 

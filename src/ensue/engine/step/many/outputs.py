@@ -211,8 +211,8 @@ _shape = attrgetter("shape")
 
 def _statement(push: PushedOutput) -> PushPort | PushNew | str:
     match push.what:
-        case Sent(port):
-            return PushPort(port)
+        case Sent(port, extensions):
+            return PushPort(port, extensions=extensions)
         case Emitted(type_name):
             return type_name
         case statement:
