@@ -21,6 +21,14 @@ ATTRIBUTES = {"K": "short", "V": "long", "F": "float", "S": "string", "B": "bool
 # Only outputs have this one: what an event says of its own time would have to fit it.
 MOMENT = {"T": "timestamp"}
 KINDS = {**ATTRIBUTES, **MOMENT}
+EXTENSIONS = {
+    "priority": "long",
+    "expirytime": "timestamp",
+    "subject": "string",
+    "level": "short",
+    "moment": "timestamp",
+    "good": "boolean",
+}
 SOURCES = ("s1", "s2", "s3")
 DURATIONS = {"500 ms": 0.5, "1 s": 1.0, "1.5 s": 1.5, "2 s": 2.0, "3 s": 3.0, "5 s": 5.0}
 SECOND = 1_000_000
@@ -96,6 +104,7 @@ class Drawing:
         self.seed = seed
         self.suffix = suffix
         self.random = Random(seed)
+        self.of_extensions = Random(f"{seed} extensions")
         self.types: list[TypeDraft] = []
         self.rules: list[RuleDraft] = []
         # How the rules of this scenario lean: timers, changes of labels and size differ most.
@@ -360,7 +369,7 @@ class Drawing:
             return self.change(rule, ("abort", "revive", "revive", "toggle"))
         pushable = [p for p in rule.event_ports if p.type and p.type.is_under(rule.output)]
         if pushable and self.chance(0.6):
-            return f"push {self.random.choice(pushable).name};"
+            return f"push {self.random.choice(pushable).name}{self.beside(rule)};"
         return self.push_new(rule)
 
     def change(self, rule: RuleDraft, kinds: Sequence[str]) -> str:
@@ -371,7 +380,16 @@ class Drawing:
         type_ = self.output_type(rule)
         given = [name for name in type_.attributes if self.chance(0.8)]
         values = [f"{name} = {self.value(rule, KINDS[name])}" for name in given]
-        return f"push new {type_.name} {{ {', '.join(values)} }};"
+        return f"push new {type_.name} {{ {', '.join(values)} }}{self.beside(rule)};"
+
+    def beside(self, rule: RuleDraft) -> str:
+        """What `with` sets, if anything; it has numbers of its own to be drawn from."""
+        self.random, usual = self.of_extensions, self.random
+        given = {name: kind for name, kind in EXTENSIONS.items() if self.chance(0.5)}
+        values = [f"{name} = {self.value(rule, kind)}" for name, kind in given.items()]
+        is_there = bool(values) and self.chance(0.4)
+        self.random = usual
+        return f" with {{ {', '.join(values)} }}" if is_there else ""
 
     def output_type(self, rule: RuleDraft) -> TypeDraft:
         below = [each for each in self.types if each.is_under(rule.output)]
@@ -479,6 +497,8 @@ class Drawing:
             }
             if self.chance(0.2):
                 event["subject"] = self.random.choice(["x", "y"])
+            if self.of_extensions.random() < 0.2:
+                event["priority"] = self.of_extensions.choice([0, 9, "high", True])
             events.append(event)
         return events
 

@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from ensue.events.event import Event
-from ensue.events.types import TypeSystem
+from ensue.events.types import TypeSystem, ValueType
+from ensue.lang.expressions import Expression, Name
 from ensue.lang.syntax import (
     Case,
     Change,
@@ -447,10 +450,48 @@ class FilterMemory(Memory):
             bound = trigger.bound.get(statement.port)
             if bound is None or not isinstance(bound.what, Event):
                 return []
-            return [self.output(what, now, self.rule.deriving.as_it_came(bound.what), marks)]
-        type_ = self.rule.wire[statement.type]
-        new = Event(id="", source="", type=type_, time=now, data=self.new(statement, trigger))
-        return [self.output(what, now, new, marks)]
+            pushed = self.rule.deriving.as_it_came(bound.what)
+        else:
+            type_ = self.rule.wire[statement.type]
+            pushed = Event(
+                id="", source="", type=type_, time=now, data=self.new(statement, trigger)
+            )
+        return [self.output(what, now, self.beside(pushed, statement, trigger), marks)]
+
+    def beside(self, pushed: Event, statement: PushPort | PushNew, trigger: Trigger) -> Event:
+        """The event with what `with` sets; what is null is not there."""
+        every = dict(pushed.extensions)
+        bound = {port: each.what for port, each in trigger.bound.items()}
+        for each in statement.extensions:
+            value = value_of(each.value, bound)
+            if each.name in ("subject", "partitionkey"):
+                value = value if isinstance(value, str) else None
+            elif each.name == "expirytime":
+                value = value if isinstance(value, datetime) else None
+            elif each.name == "priority":
+                value = fitted(value, ValueType("long"))
+            elif value is not None and self.is_untold(each.value):
+                value = as_text(value)
+            elif isinstance(value, int | float) and not isinstance(value, bool):
+                value = fitted(value, ValueType("long"))
+            if isinstance(value, datetime):
+                second = f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}"
+                value = f"{second.rstrip('0').rstrip('.')}Z"
+            every[each.name] = value
+        kept = {name: value for name, value in every.items() if value is not None}
+        return replace(pushed, extensions=kept)
+
+    def is_untold(self, value: Expression) -> bool:
+        """Whether a value is a name that no type in reach declares."""
+        if not isinstance(value, Name):
+            return False
+        ports = {each.name: each for each in self.rule.correlation.ports}
+        port, name = ports[value.parts[0]], value.parts[1]
+        if isinstance(port, TimerPort):
+            return False
+        below = self.rule.types.subtypes(port.type)
+        every = {"id", "source", "type", "time", "subject"}
+        return name not in every.union(*(self.rule.types.attributes(each) for each in below))
 
     def new(self, statement: PushNew, trigger: Trigger) -> Mapping[str, Any]:
         given = {each.name: each.value for each in statement.assignments}

@@ -8,10 +8,12 @@ most rules fire and many events compete for one match. Nothing that `check` refu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any, Literal
 
 from .model import (
+    EXTENSIONS,
     SECOND,
     Aggregate,
     Binary,
@@ -98,6 +100,7 @@ class Drawing:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
+        self.of_extensions = Random(f"{seed} extensions")
         # How the rules of this scenario lean.
         self.depth = self.random.choice([1, 2, 2, 3, 3])
         self.bushy = self.chance(0.4)
@@ -335,7 +338,15 @@ class Drawing:
             if output == "Base" and self.chance(0.7):
                 push = self.random.choice(events).name
             cases.append(Case(condition, push))
-        return cases
+        return [replace(each, beside=self.beside(events)) for each in cases]
+
+    def beside(self, ports: Sequence[Port]) -> tuple[tuple[str, Value], ...]:
+        """What `with` sets, if anything; it has numbers of its own to be drawn from."""
+        self.random, usual = self.of_extensions, self.random
+        given = [name for name in EXTENSIONS if self.chance(0.5)] if self.chance(0.3) else []
+        values = tuple((name, self.value(ports, EXTENSIONS[name])) for name in given)
+        self.random = usual
+        return values
 
     def conjunction(self, labels: Sequence[str]) -> tuple[str, ...]:
         chosen = self.random.sample(labels, self.random.randint(1, min(2, len(labels))))

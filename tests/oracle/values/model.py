@@ -9,10 +9,12 @@ Nothing is checked; a generator that draws what the language refuses has a mista
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 SECOND = 1_000_000
+EXTENSIONS = {"priority": "long", "count": "long", "subject": "string", "good": "boolean"}
+"""What is drawn to stand beside the data of what is pushed, and the kinds of these values."""
 KEEPS = ("none", "last", "all")
 BINDS = ("first", "last", "latest")
 AGGREGATES = ("count", "distinct", "sum", "avg", "min", "max", "first", "last")
@@ -231,15 +233,19 @@ class Timer:
 class Case:
     """`labels` is a disjunction of conjunctions of literals (`l1` or `!l1`); empty is `true`.
 
-    What is pushed is a port's name, or a new event: its type and its values by attribute.
+    What is pushed is a port's name, or a new event: its type and its values by attribute; what
+    stands beside it, by extension.
     """
 
     labels: tuple[tuple[str, ...], ...]
     push: str | New
+    beside: tuple[tuple[str, Value], ...] = ()
 
     def __str__(self) -> str:
         either = " | ".join(f"({' & '.join(each)})" for each in self.labels)
-        return f"case {either or 'true'}: push {self.push};"
+        values = ", ".join(f"{name} = {value}" for name, value in self.beside)
+        beside = f" with {{ {values} }}" if values else ""
+        return f"case {either or 'true'}: push {self.push}{beside};"
 
 
 @dataclass(frozen=True)
@@ -328,6 +334,7 @@ class Moment:
     type: str
     time: int
     data: dict[str, Any]
+    extensions: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import Any
 
 from .matches import Match, Read, Stretch
 from .model import (
+    EXTENSIONS,
     Aggregate,
     Binary,
     Case,
@@ -80,7 +81,9 @@ def spread(
 
 def as_moment(output: Output) -> Moment:
     """An output as other rules read it."""
-    return Moment(*(output[name] for name in ("id", "source", "type", "time", "data")))
+    own = {name: each for name, each in output.items() if name in EXTENSIONS}
+    names = ("id", "source", "type", "time", "data")
+    return Moment(*(output[name] for name in names), extensions=own)
 
 
 def advance(rules: Sequence[Memories], time: int) -> list[Output]:
@@ -209,11 +212,16 @@ class Memory:
                 name: fitted(value_or_null(value, trigger.value), kinds[name])
                 for name, value in case.push.values
             }
-            return [self.output(trigger, None, case.push.type, data)]
-        bound = trigger.bound.get(case.push)
-        if bound is None or bound.event is None:
-            return []
-        return [self.output(trigger, bound.event, bound.event.type, bound.event.data)]
+            made = self.output(trigger, None, case.push.type, data)
+        else:
+            bound = trigger.bound.get(case.push)
+            if bound is None or bound.event is None:
+                return []
+            made = self.output(trigger, bound.event, bound.event.type, bound.event.data)
+            made |= bound.event.extensions
+        for name, value in case.beside:
+            made[name] = fitted(value_or_null(value, trigger.value), EXTENSIONS[name])
+        return [{name: each for name, each in made.items() if each is not None}]
 
     def output(
         self, trigger: Trigger, event: Moment | None, type_: str, data: dict[str, Any]

@@ -115,6 +115,8 @@ def smaller_values(value: Value) -> Iterator[Value]:
 def smaller_cases(case: Case) -> Iterator[Case]:
     if case.labels:
         yield replace(case, labels=())
+    if case.beside:
+        yield replace(case, beside=case.beside[1:])
     if isinstance(case.push, New):
         values = case.push.values
         for at in range(len(values)):

@@ -115,7 +115,8 @@ def plain_rule(rule: Rule) -> Rule:
         if isinstance(push, New):
             values = [each for each in push.values if is_plain(each[1])]
             push = replace(push, values=tuple(values))
-        cases.append(replace(case, push=push))
+        beside = tuple(each for each in case.beside if is_plain(each[1]))
+        cases.append(replace(case, push=push, beside=beside))
     branches = tuple(plain_node(each) for each in rule.branches)
     return replace(rule, clauses=clauses, cases=tuple(cases), branches=branches)
 

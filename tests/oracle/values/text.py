@@ -125,7 +125,9 @@ class Reader:
             self.take("case")
             labels = self.labels()
             self.take(":")
-            cases.append(Case(labels, self.push()))
+            push = self.push()
+            beside = self.values() if self.skip("with") else ()
+            cases.append(Case(labels, push, beside))
             self.skip(";")
         return Rule(output, name, tuple(ports), tuple(branches), clauses, tuple(cases))
 
@@ -237,13 +239,16 @@ class Reader:
         self.take("push")
         if not self.skip("new"):
             return self.take()
-        type_, values = self.take(), []
+        return New(self.take(), self.values())
+
+    def values(self) -> tuple[tuple[str, Value], ...]:
+        values = []
         self.take("{")
         while not self.skip("}"):
             name, _ = self.take(), self.take("=")
             values.append((name, self.value()))
             self.skip(",")
-        return New(type_, tuple(values))
+        return tuple(values)
 
     # --- values: tightest last ------------------------------------------------------------------
 
