@@ -82,8 +82,8 @@ def spread(
 def as_moment(output: Output) -> Moment:
     """An output as other rules read it."""
     own = {name: each for name, each in output.items() if name in EXTENSIONS}
-    names = ("id", "source", "type", "time", "data")
-    return Moment(*(output[name] for name in names), extensions=own)
+    given = {name: output[name] for name in ("id", "source", "type", "time", "data")}
+    return Moment(**given, extensions=own)
 
 
 def advance(rules: Sequence[Memories], time: int) -> list[Output]:
