@@ -498,7 +498,7 @@ class Drawing:
             if self.chance(0.2):
                 event["subject"] = self.random.choice(["x", "y"])
             if self.of_extensions.random() < 0.2:
-                event["priority"] = self.of_extensions.choice([0, 9, "high", True])
+                event["priority"] = self.of_extensions.choice([0, 4, 9])
             events.append(event)
         return events
 

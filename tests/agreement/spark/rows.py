@@ -14,7 +14,7 @@ import ensue
 from ensue.engine.batch.output.schema import CONTEXT, PROVENANCE
 from ensue.events.arrow import table_of
 from ensue.events.arrow_types import arrow_type
-from ensue.events.columns import is_attribute_column
+from ensue.events.columns import extension_column, is_attribute_column
 from ensue.events.event import Event
 from ensue.spark.outputs import output_columns
 from ensue.spark.plan import plan_of
@@ -38,14 +38,15 @@ def frame_of(spark: SparkSession, events: Sequence[Event], library: ensue.Librar
 
 def as_rows(outputs: Sequence[Members], library: ensue.Library) -> list[Members]:
     """Outputs as rows of the DataFrame that a library gives."""
-    attributes = output_columns(plan_of(library.checked)).attributes
+    columns = output_columns(plan_of(library.checked)).made
     types = library.checked.types
     found = []
     for output in outputs:
         declared = types.attributes(output["type"])
         row = {name: output.get(name) for name in (*CONTEXT, *PROVENANCE)}
+        row |= {extension_column(name): output.get(name) for name in columns.extensions}
         held = {name: (output.get("data") or {}).get(name) for name in declared}
-        found.append(row | {name: held.get(name) for name in attributes})
+        found.append(row | {name: held.get(name) for name in columns.attributes})
     return found
 
 
