@@ -145,14 +145,20 @@ def labels(node: s.LabelExpression) -> Any:
 def statement(node: s.Statement) -> b.Statement:
     match node:
         case s.PushPort(name):
-            return b.push(name)
+            return extended(b.push(name), node)
         case s.PushNew(kind, assignments):
             given = {each.name: value(each.value) for each in assignments}
-            built = b.push_new(kind, given)
+            built = extended(b.push_new(kind, given), node)
             return built if len(given) == len(assignments) else b.Statement(node)
         case s.Change(kind, changed):
             change = {"abort": b.abort, "revive": b.revive, "toggle": b.toggle}[kind]
             return change(*(each.name for each in changed))
+
+
+def extended(built: b.Statement, node: s.PushPort | s.PushNew) -> b.Statement:
+    for each in node.extensions:
+        built = built.with_({each.name: value(each.value)})
+    return built
 
 
 _GROUPS = {

@@ -177,10 +177,11 @@ def label_expressions(
 
 def statements() -> st.SearchStrategy[s.Statement]:
     assignments = st.lists(st.builds(s.Assignment, names(), expressions()), max_size=2).map(tuple)
+    extensions = st.lists(st.builds(s.Extension, names(), expressions()), max_size=2).map(tuple)
     changed = st.lists(st.builds(s.LabelName, names()), min_size=1, max_size=2).map(tuple)
     return st.one_of(
-        st.builds(s.PushPort, names(*RESERVED_AFTER_PUSH)),
-        st.builds(s.PushNew, names(), assignments),
+        st.builds(s.PushPort, names(*RESERVED_AFTER_PUSH), extensions=extensions),
+        st.builds(s.PushNew, names(), assignments, extensions=extensions),
         st.builds(s.Change, st.sampled_from(["abort", "revive", "toggle"]), changed),
     )
 
@@ -478,18 +479,21 @@ def valid_statements(
     event_ports = [each.name for each in ports if isinstance(each, s.EventPort)]
     choices = ["new", "new"] + (["port"] if output == "Base" else []) + (["change"] * bool(labels))
     choice = draw(st.sampled_from(choices))
+    value = x.Name((draw(st.sampled_from(event_ports)), "v"))
+    both = (s.Extension("priority", x.Literal(3)), s.Extension("level", value))
+    extensions = both if draw(st.booleans()) else ()
     if choice == "port":
-        return s.PushPort(draw(st.sampled_from(event_ports)))
+        return s.PushPort(draw(st.sampled_from(event_ports)), extensions=extensions)
     if choice == "change":
         changed = draw(st.lists(st.sampled_from(labels), min_size=1, max_size=2, unique=True))
         kind: Any = draw(st.sampled_from(["abort", "revive", "toggle"]))
         return s.Change(kind, tuple(map(s.LabelName, changed)))
-    value = x.Name((draw(st.sampled_from(event_ports)), "v"))
     number: Any = draw(st.sampled_from([value, x.Literal(1)]))
     given = [s.Assignment("v", number)]
     if output == "Out":
         given.append(s.Assignment("s", x.Call("STRING", (value,))))
-    return s.PushNew(output, tuple(draw(st.sampled_from([given, given[:1]]))))
+    chosen = tuple(draw(st.sampled_from([given, given[:1]])))
+    return s.PushNew(output, chosen, extensions=extensions)
 
 
 @st.composite

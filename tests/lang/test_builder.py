@@ -58,6 +58,7 @@ def everything() -> b.Library:
         & b.property_value("http://x/#size", "user", "<", -1.5)
         & b.has("user", "only", "a", -3, True),
     )
+    limit, pause = b.parameter("limit", 3, b.long), b.parameter("pause", timedelta(seconds=5))
     rule = b.correlation(
         alarm,
         "Rule",
@@ -67,6 +68,7 @@ def everything() -> b.Library:
         cases=[
             b.case(True, b.push_new(alarm, user=good["user"], at=datetime(2026, 1, 1, tzinfo=UTC))),
             b.case((b.label("l1") | b.label("l2")) & ~b.label("l1"), b.push(good), b.toggle("l1")),
+            b.case("l1", b.push(good).with_(priority=limit, expirytime=good["time"])),
             b.case("l2", b.revive("l1", "l2")),
         ],
         within="10 min",
@@ -87,7 +89,6 @@ def everything() -> b.Library:
     )
     wired = b.port(alarm, "wired", source=[rule, b.rule("Watch"), "portal", b.outside])
     after = b.correlation(alarm, "After", ports=[wired], when=wired, role="internal")
-    limit, pause = b.parameter("limit", 3, b.long), b.parameter("pause", timedelta(seconds=5))
     many = b.correlation(
         alarm,
         "Many",

@@ -21,7 +21,8 @@ Alarm correlation High (Reading a where Value > 5)
     a
 {
     case true: push new Alarm { Sensor = a.Sensor, ce_priority = 1 }
-        with { priority = INT(a.Value), expirytime = a.Until, subject = STRING(a.Sensor), test = a.Value > 8 };
+        with { priority = INT(a.Value), expirytime = a.Until,
+            subject = STRING(a.Sensor), test = a.Value > 8 };
 }
 Reading correlation Low (Reading a where Value < 2)
     a

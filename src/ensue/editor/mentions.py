@@ -16,7 +16,7 @@ from lark import Token, Tree
 
 from ensue.lang.syntax import OUTSIDE
 
-Role = Literal["type", "rule", "port", "label", "attribute", "function", "parameter"]
+Role = Literal["type", "rule", "port", "label", "attribute", "function", "parameter", "extension"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,8 +300,13 @@ class _Rule(_Definition):
                     self.mention("label", each, inside="change")
             case "push_new":
                 self.mention("type", tokens[0], inside="push")
-                for assignment in inside:
-                    self._assignment(assignment, str(tokens[0]))
+                for part in inside:
+                    if part.data == "assignment":
+                        self._assignment(part, str(tokens[0]))
+                return [each for each in inside if each.data == "extensions"]
+            case "extension":
+                self.mention("extension", tokens[0])
+                self.predicate(inside, None, "value")
                 return []
             case "push":
                 self.mention("type", tokens[0], inside="push")

@@ -256,7 +256,7 @@ class Project:
             case "attribute":
                 # A name in a predicate or a value may be that of a parameter.
                 return _declarations(mention, types) or self._parameter(path, mention)
-            case "function":
+            case "function" | "extension":
                 return []
 
     def _parameter(self, path: Path, mention: Mention) -> list[Referent]:

@@ -34,7 +34,7 @@ KEYWORDS: Mapping[str, str] = {
     "template": "The rule does not run by itself: `use` makes rules of it.",
     "use": "A rule with the text of another: `use Rule as Name (port from source) with { x = 1 }`.",
     "as": "The name of the rule that a use is.",
-    "with": "The values of parameters in this use.",
+    "with": "The values of parameters in this use; behind a push, extensions of the event.",
     "import": "Brings all definitions of another file.",
     "parameter": "A named constant, whose value can be given from outside.",
     "duration": "The type of a parameter that is a length of time.",
@@ -162,6 +162,13 @@ AGGREGATE_TEXTS: Mapping[str, str] = {
     "LAST": "The value of the last event; null if there is none.",
 }
 
+EXTENSION_TEXTS: Mapping[str, str] = {
+    "priority": "An integer: in a channel, events of a larger one come first.",
+    "expirytime": "A timestamp: after it, channels, gateways and servers drop the event.",
+    "subject": "What the event is about (CloudEvents).",
+    "partitionkey": "Which events belong together; a rule with `by` sets it to its key.",
+}
+"""What `with` sets that has a meaning; any other name in lower case is possible."""
 CONTEXT_TEXTS: Mapping[str, str] = {
     "id": "The id of the event (CloudEvents).",
     "source": "Where the event comes from (CloudEvents).",

@@ -24,6 +24,8 @@ EXPLANATIONS = {
 def answer(first: str, second: str, found: RuleComparison) -> Iterator[str]:
     """The lines of the answer; the first word is the relation."""
     text = EXPLANATIONS[found.relation].format(one=first, two=second, reason=found.reason)
+    if found.relation == "different" and not found.witnesses:
+        text = f"{found.reason}."
     yield found.relation
     yield f"  {text}"
     for name, witness in ((first, found.only_first), (second, found.only_second)):

@@ -20,7 +20,7 @@ from ensue.lang import syntax
 from ensue.lang.derived.relating import relates_events, relating_clauses
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions.text.printing import print_expression
-from ensue.lang.printer import print_key, print_labels, print_source
+from ensue.lang.printer import print_assignment, print_key, print_labels, print_source
 from ensue.library import Library
 from ensue.machine.drawing import to_dot, to_json, to_mermaid, to_svg
 from ensue.machine.plan import Plan, plan
@@ -264,10 +264,11 @@ def _cases(correlation: syntax.FilterCorrelation) -> Iterator[tuple[str, str]]:
 def _statement(statement: syntax.Statement) -> str:
     match statement:
         case syntax.PushPort(port):
-            return f"sends on the event that `{port}` stands for"
+            return f"sends on the event that `{port}` stands for{_beside(statement)}"
         case syntax.PushNew(type_, assignments):
-            values = [f"{each.name} = {print_expression(each.value)}" for each in assignments]
-            return f"puts out a new {type_}" + (f" with {', '.join(values)}" if values else "")
+            values = ", ".join(map(print_assignment, assignments))
+            data = f" with {values}" if values else ""
+            return f"puts out a new {type_}{data}{_beside(statement)}"
         case syntax.Change(kind, labels):
             names = _listed(label.name for label in labels)
             effects = {
@@ -276,6 +277,13 @@ def _statement(statement: syntax.Statement) -> str:
                 "toggle": f"leaves {names} out, or takes it in again if it was out",
             }
             return effects[kind]
+
+
+def _beside(push: syntax.PushPort | syntax.PushNew) -> str:
+    """What a push sets beside the data, in words."""
+    if not push.extensions:
+        return ""
+    return f", and sets {', '.join(map(print_assignment, push.extensions))} beside the data"
 
 
 def _puts_out(library: Library, correlation: syntax.Correlation, page: Page) -> Iterator[str]:

@@ -275,6 +275,7 @@ class LibraryLexer(RegexLexer):
             ),
             (rf"(push)(\s+)({_NAME})", bygroups(Keyword, Whitespace, Name.Variable)),
             (words(("abort", "revive", "toggle"), suffix=r"\b(?=\s*\()"), Keyword),
+            (r"with\b(?=\s*\{)", Keyword),
         ],
         "labels": [
             include("blank"),

@@ -62,6 +62,10 @@ def labels(text: str) -> set[str]:
         (HEAD + "l:a { case l: push ¦", {"a", "b", "new"}),
         (HEAD + "l:a { case l: push new ¦", {"Base", "Login", "Logout"}),
         (HEAD + "l:a { case l: push new Login { ¦", {"user", "tries", "host.name"}),
+        (HEAD + "l:a { case l: push a ¦", {"with", "push", "case"}),
+        (HEAD + "l:a { case l: push a with { ¦", {"priority", "expirytime", "subject"}),
+        (HEAD + "l:a { case l: push new Login {} with { priority = ¦", {"a", "b", "count"}),
+        (HEAD + "l:a { case l: push a with { subject = a.¦", {"user", "tries", "host.name"}),
         ("Login ecl X (Login a) { repeat { ¦ } }", {"a", "notify", "select*", "timeout"}),
         ("Login ecl X (Login a) { push(¦", {"Base", "Login", "Logout"}),
         ("Login correlation X (Login a where ¦", {"user", "tries", "source", "LOWER", "EXISTS"}),
@@ -225,6 +229,8 @@ def test_a_type_can_keep_its_name_on_the_wire() -> None:
         (RULE.replace("X (", "X¦ ("), "`a`, then `b`"),
         (RULE.replace("within", "with¦in"), "Events older than this"),
         (RULE.replace("a.tries", "co¦unt(a)"), "How many events match the port"),
+        (HEAD + "a { case true: push a with { prio¦rity = 9 }; }", "events of a larger one come"),
+        (HEAD + "a { case true: push a with { subject = a.us¦er }; }", "attribute string user;"),
     ],
 )
 def test_a_hover_tells_what_a_name_stands_for(text: str, shown: str) -> None:

@@ -284,3 +284,37 @@ def test_the_relation_turns_around_with_its_sides(first: str, second: str, relat
     turned = {"contained": "contains", "contains": "contained"}
 
     assert compare(two, one, library.checked.types).relation == turned.get(relation, relation)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "relation"),
+    [
+        ("push new Out {}", "push new Out {} with { priority = 1 }", "different"),
+        (
+            "push new Out {} with { priority = 1 }",
+            "push new Out {} with { priority = 2 }",
+            "different",
+        ),
+        (
+            "push new Out {} with { x = 1, y = 2 }",
+            "push new Out {} with { y = 2, x = 1 }",
+            "equivalent",
+        ),
+        ("push a with { priority = 1 }", "push a with { priority = 1 }", "equivalent"),
+        ("push a with { priority = 1 }", "push a", "different"),
+    ],
+)
+def test_rules_that_set_other_extensions_are_different(one: str, other: str, relation: str) -> None:
+    """They put out at the same moments, so that there is no witness, and the reason says so."""
+    cases = [
+        f"Out correlation R{n} (Out a) a {{ case true: {each}; }}"
+        for n, each in enumerate((one, other))
+    ]
+    library = ensue.parse("eventtype Out {};" + "\n".join(cases))
+    first, second = library.correlations
+
+    found = compare(first, second, library.checked.types)
+
+    assert found.relation == relation
+    assert found.witnesses == ()
+    assert (found.reason is not None) == (relation == "different")

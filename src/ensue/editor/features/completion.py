@@ -19,6 +19,7 @@ from ensue.editor.reading import TextReader
 from ensue.editor.vocabulary import (
     AGGREGATE_TEXTS,
     CONTEXT_TEXTS,
+    EXTENSION_TEXTS,
     FUNCTION_TEXTS,
     KEYWORDS,
     OUTSIDE_TEXT,
@@ -164,6 +165,9 @@ def _names(
             yield from _ports(outline)
         case "attribute":
             yield from _attributes(mention, outline, types)
+        case "extension":
+            for name, text in EXTENSION_TEXTS.items():
+                yield Item(name, "attribute", text, rank=1)
 
 
 def _others(

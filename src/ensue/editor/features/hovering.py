@@ -15,7 +15,14 @@ from ensue.editor.checking import check_file
 from ensue.editor.documents import FoundMention
 from ensue.editor.mentions import DeclaredName, DefinitionOutline
 from ensue.editor.project import Project, Referent, TypeEntry, above
-from ensue.editor.vocabulary import CONTEXT_TEXTS, KEYWORDS, function_text, signature, words_of
+from ensue.editor.vocabulary import (
+    CONTEXT_TEXTS,
+    EXTENSION_TEXTS,
+    KEYWORDS,
+    function_text,
+    signature,
+    words_of,
+)
 from ensue.engine.costs import cost_of
 from ensue.errors import LimitError
 from ensue.explaining.explanation import Page, explanation, labels_in_words, port_in_words
@@ -71,6 +78,9 @@ def _of_mention(project: Project, path: Path, found: FoundMention) -> str | None
             )
         case "parameter":
             return _parameter_text(project, path, mention.name)
+        case "extension":
+            text = EXTENSION_TEXTS.get(mention.name)
+            return None if text is None else f"**{mention.name}**\n\n{text}"
         case "function":
             text = function_text(mention.name)
             return None if text is None else f"{_code(signature(mention.name))}\n\n{text}"

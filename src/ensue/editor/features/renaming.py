@@ -34,7 +34,7 @@ def renamable(project: Project, path: Path, offset: int) -> FoundMention:
     found, symbols = at
     if not symbols:
         what = f"`{found.mention.name}` is declared nowhere in the library"
-        if found.mention.role == "function":
+        if found.mention.role in ("function", "extension"):
             what = f"`{found.mention.name}` is a function of the language"
         raise UsageError(f"{what}, and only what a library declares can be renamed")
     return found

@@ -32,6 +32,7 @@ _ROLES = {
     "attribute": "property",
     "function": "function",
     "parameter": "variable",
+    "extension": "property",
 }
 _NUMBERS = frozenset({"INTEGER", "REAL", "DURATION", "TIMESTAMP"})
 _OPERATORS = frozenset({"COMPARE", "ADDITIVE", "MULTIPLICATIVE", "_MINUS", "PLUS", "VBAR"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ensue.errors import UsageError
 from ensue.lang import syntax
@@ -52,6 +53,17 @@ class Labels(Built[syntax.LabelExpression]):
 class Statement(Built[syntax.Statement]):
     def _text(self) -> str:
         return print_statement(self.node)
+
+    def with_(self, extensions: Mapping[str, object] | None = None, /, **more: object) -> Statement:
+        """`push ... with { name = value, ... }`: extensions of what is pushed."""
+        if isinstance(self.node, syntax.Change):
+            raise UsageError(f"`with` stands behind a `push`, and not behind `{self}`")
+        given = {**(extensions or {}), **more}
+        added = tuple(
+            syntax.Extension(identifier(name, "an extension"), value(each).node)
+            for name, each in given.items()
+        )
+        return Statement(replace(self.node, extensions=(*self.node.extensions, *added)))
 
 
 class Case(Built[syntax.Case]):

@@ -2,7 +2,8 @@
 
 In come two correlations of one library; out come their relation and a shortest witness for each
 side. They are compared by the finite sequences of moments (events, and times that the clock
-reaches) at whose last moment they put something out; the content of outputs is left aside. Both
+reaches) at whose last moment they put something out; the content of outputs is left aside, but for
+what `with` sets: rules that say other things there are different, without a witness. Both
 read each event, each on those of its ports that the event matches: ports with equal declarations
 match the same events, and a port that only one of the two has is read by that one alone. With the
 same `by`, both run under one key; with other keys, each runs under a key of its own.
@@ -15,13 +16,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ensue.events.types import TypeSystem
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_key
-from ensue.lang.syntax import Correlation
+from ensue.lang.syntax import (
+    Correlation,
+    FilterCorrelation,
+    LabelExpression,
+    PushNew,
+    PushPort,
+    Statement,
+)
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.counting import with_repetitions
 from ensue.machine.analyses.deadline import (
@@ -51,7 +59,7 @@ class RuleComparison:
 
     `only_first` is a shortest sequence at whose end only the first rule puts something out, if
     there is one; `only_second` is that of the second rule. `reason` says why a relation is
-    undecided, `notes` what was left aside.
+    undecided, or different without a witness, `notes` what was left aside.
     """
 
     relation: Relation
@@ -79,7 +87,7 @@ def compare(
     try:
         with deadline(seconds):
             if keys_of(first) == keys_of(second) and normal_form(first) == normal_form(second):
-                return RuleComparison("equivalent", notes=notes)
+                return _beside_compared(first, second, RuleComparison("equivalent", notes=notes))
             behaviours = [Behaviour(first), Behaviour(second)]
             found = compare_behaviours(behaviours, types, work)
     except UndecidableError as error:
@@ -87,7 +95,41 @@ def compare(
         return RuleComparison(
             "undecided", reason=str(error), notes=notes, is_out_of_time=is_out_of_time
         )
-    return _answer(found, notes)
+    return _beside_compared(first, second, _answer(found, notes))
+
+
+def _beside_compared(
+    first: Correlation, second: Correlation, found: RuleComparison
+) -> RuleComparison:
+    """A comparison of moments, and of what `with` sets at them."""
+    if found.relation != "equivalent":
+        return found
+    one, other = _extensions_by_case(first), _extensions_by_case(second)
+    is_same = one == other
+    if {case for case, _ in one} != {case for case, _ in other}:
+        is_same = {given for _, given in one} == {given for _, given in other}
+    if is_same:
+        return found
+    reason = (
+        f"`{first.name}` and `{second.name}` put something out at the same moments, and `with` sets"
+        " other extensions"
+    )
+    return replace(found, relation="different", reason=reason)
+
+
+def _extensions_by_case(correlation: Correlation) -> set[tuple[object, object]]:
+    """What each push sets by `with`, under the condition of its case."""
+    if not isinstance(correlation, FilterCorrelation):
+        return {(None, frozenset[object]())}
+    blocks: list[tuple[LabelExpression | None, Sequence[Statement]]]
+    blocks = [(None, correlation.initially)]
+    blocks += [(case.condition, case.statements) for case in correlation.cases]
+    return {
+        (condition, frozenset(each.extensions))
+        for condition, statements in blocks
+        for each in statements
+        if isinstance(each, PushPort | PushNew)
+    }
 
 
 @dataclass

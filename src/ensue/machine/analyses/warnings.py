@@ -319,6 +319,6 @@ def _outside(correlation: Correlation) -> object:
     if isinstance(correlation, FilterCorrelation):
         statements = [s for case in correlation.cases for s in case.statements]
         values = [s for s in statements if isinstance(s, PushPort | PushNew)]
-        if any(isinstance(s, PushPort) or s.assignments for s in values):
+        if any(isinstance(s, PushPort) or s.assignments or s.extensions for s in values):
             pushed = [*values, correlation.clauses.bind]
     return frozenset(correlation.ports), correlation.clauses.by, frozenset(pushed)
