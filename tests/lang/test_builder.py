@@ -68,7 +68,7 @@ def everything() -> b.Library:
         cases=[
             b.case(True, b.push_new(alarm, user=good["user"], at=datetime(2026, 1, 1, tzinfo=UTC))),
             b.case((b.label("l1") | b.label("l2")) & ~b.label("l1"), b.push(good), b.toggle("l1")),
-            b.case("l1", b.push(good).with_(priority=limit, expirytime=good["time"])),
+            b.case("l1", b.push(good).with_(priority=9, expirytime=good["time"])),
             b.case("l2", b.revive("l1", "l2")),
         ],
         within="10 min",

@@ -13,7 +13,6 @@ from __future__ import annotations
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -80,7 +79,7 @@ class Mailbox(ABC):
         self._waiters = Waiters(self._lock)
         self._drops = Drops(name, context.on_drop)
         self._queue = EventQueue()
-        self._outputs: deque[Slot] = deque()
+        self._outputs = EventQueue()
         self._disconnect_reason = Reason.DISCONNECTED
         self.is_scheduled = False
         self._scheduled_level = 0
@@ -290,13 +289,13 @@ class Mailbox(ABC):
         wake()
 
     def _is_idle(self) -> bool:
-        return not (self._queue.size or self._outputs) and self.state == "connected"
+        return not (self._queue.size or self._outputs.size) and self.state == "connected"
 
     @property
     def is_busy(self) -> bool:
         with self._lock:
             # An event leaves the queue only within a turn, so one of the two is always true.
-            return bool(self._queue.size or self._outputs) or not self.turn_token
+            return bool(self._queue.size or self._outputs.size) or not self.turn_token
 
     def _has_room(self, event: Event) -> bool:
         """Whether the event can be queued or dropped now; only `Block` makes a supplier wait."""
@@ -356,13 +355,22 @@ class Mailbox(ABC):
         self._queue.put(slot)
 
     def _must_schedule(self) -> bool:
-        if not (self._queue.size or self._outputs):
+        if not (self._queue.size or self._outputs.size):
             return False
         if not self.is_scheduled:
             self.is_scheduled = True
             return True
         # The receiver is scheduled already, but a more urgent event may move it forward.
-        return self._queue.top_level > self._scheduled_level and bool(self.turn_token)
+        return self._top_level > self._scheduled_level and bool(self.turn_token)
+
+    @property
+    def _top_level(self) -> int:
+        """The highest event priority that waits. Outputs go before events that are not read yet,
+        so that a read event's outputs never pile up."""
+        if not self._outputs.size:
+            return self._queue.top_level
+        level = self._outputs.top_level
+        return max(level, self._queue.top_level) if self._queue.size else level
 
     def _enqueue_outputs(self, events: Sequence[Event], arrived: int | None = None) -> None:
         """Queue outputs of a step for delivery, or drop them if the consumer is disconnected."""
@@ -372,7 +380,8 @@ class Mailbox(ABC):
                 self._drops.note(event, self._disconnect_reason)
         elif events:
             since = self.context.clock.now() if arrived is None else arrived
-            self._outputs.extend(Slot(event, since, 0, None) for event in events)
+            for event in events:
+                self._outputs.put(Slot(event, since, _priority_of(event), None))
 
     def _set_state(self, state: str) -> None:
         self.state = state
@@ -383,8 +392,8 @@ class Mailbox(ABC):
         self._disconnect_reason = reason
         self._set_state("disconnected")
         count = 0
-        while self._queue.size or self._outputs:
-            slot = self._outputs.popleft() if self._outputs else self._queue.take()
+        while self._queue.size or self._outputs.size:
+            slot = self._outputs.take() if self._outputs.size else self._queue.take()
             count += type(slot.event) is not Tick
             self._drop(slot, reason)
         return count
@@ -398,7 +407,7 @@ class Mailbox(ABC):
     def _waiting_events(self) -> int:
         """The number of waiting events, without a waiting tick."""
         has_tick = self._queue.slot_of(_TICK_KEY) is not None
-        return self._queue.size + len(self._outputs) - has_tick
+        return self._queue.size + self._outputs.size - has_tick
 
     def _reason_of_state(self) -> Reason:
         return Reason.SUSPENDED if self.state == "suspended" else self._disconnect_reason

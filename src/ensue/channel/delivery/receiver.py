@@ -108,7 +108,7 @@ class Receiver(Mailbox):
 
     def schedule_key(self) -> tuple[int, ...]:
         """The key under which the receiver is scheduled: the smallest key gets its turn first."""
-        self._scheduled_level = level = self._queue.top_level
+        self._scheduled_level = level = self._top_level
         return self._base_key if level == 0 else (*self._base_key[:2], -level)
 
     def _take_turn(self) -> bool:
@@ -167,8 +167,8 @@ class Receiver(Mailbox):
     def _begin_turn(self) -> Slot | None:
         """Take the next slot to deliver; None if the turn was spent on a step or a drop."""
         with self._lock:
-            if self._outputs:
-                slot = self._outputs.popleft()
+            if self._outputs.size:
+                slot = self._outputs.take()
             elif self._queue.size:
                 slot = self._queue.take()
                 if self._queue.size == self._capacity - 1:
@@ -217,7 +217,7 @@ class Receiver(Mailbox):
 
     def _end_turn(self) -> bool:
         with self._lock:
-            self.is_scheduled = has_more = bool(self._queue.size or self._outputs)
+            self.is_scheduled = has_more = bool(self._queue.size or self._outputs.size)
             self.turn_token.append(None)
         if self._drops.unreported:
             self._drops.report()
