@@ -18,7 +18,11 @@ LIBRARY = ensue.parse(
             push new Out { name = 'high' } with { priority = 9 };
     }
     Out correlation Plain (A a) a { case true: push new Out { name = 'plain' }; }
-    Out correlation High (A a) a { case true: push new Out { name = 'high' } with { priority = 9 }; }
+    Out correlation High (A a)
+        a
+    {
+        case true: push new Out { name = 'high' } with { priority = 9 };
+    }
     Out correlation Brief (A a)
         a
     {

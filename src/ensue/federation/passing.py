@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ensue.events.event import Event
+from ensue.events.expiry import has_expired
 from ensue.federation.adapters.base import Incoming
 from ensue.federation.links.link import Received, ServiceLink
 from ensue.federation.links.outbox import WantedEvent
@@ -20,9 +21,7 @@ from ensue.federation.links.receipts import Ticket
 from ensue.federation.mapping.compiled import compiled
 from ensue.federation.mapping.rules import Mapped, MappingRule
 from ensue.federation.messages.attributes import (
-    EXPIRY,
     at_service,
-    expiry_of,
     for_sending,
     identity_of,
     path_of,
@@ -148,11 +147,9 @@ class Passing:
             return None
         if mapped is not given:
             given, identity = mapped, identity_of(mapped)
-        if EXPIRY in given.extensions:
-            expiry = expiry_of(given)
-            if expiry is not None and expiry <= time.time_ns() // 1000:
-                link.counts.dropped["expired"] += 1
-                return None
+        if has_expired(given, time.time_ns() // 1000):
+            link.counts.dropped["expired"] += 1
+            return None
         return at_service(given, link.name, link.service.kind), identity
 
     def _queue(

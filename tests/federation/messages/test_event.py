@@ -9,10 +9,10 @@ from hypothesis import given
 
 from ensue.errors import EventError, UsageError
 from ensue.events.event import Event
+from ensue.events.expiry import expiry_of
 from ensue.federation.messages import bindings
 from ensue.federation.messages.attributes import (
     at_service,
-    expiry_of,
     for_sending,
     identity_of,
     path_of,

@@ -26,7 +26,7 @@ from ensue.channel.policies import Quality, Reason
 from ensue.channel.timing.clock import Clock
 from ensue.channel.timing.clock_events import Tick
 from ensue.events.event import Event
-from ensue.events.times import parse_time
+from ensue.events.expiry import has_expired
 
 if TYPE_CHECKING:
     from ensue.channel.timing.timeouts import TickAlarm
@@ -234,8 +234,7 @@ class Receiver(Mailbox):
         now = self.context.clock.now()
         if self._time_to_live is not None and now > slot.arrived + self._time_to_live:
             return True
-        expiry = slot.event.extensions.get("expirytime")
-        return expiry is not None and now > _instant(expiry)
+        return has_expired(slot.event, now)
 
     def _note_success(self, slot: Slot) -> None:
         self._delivered_in_turns += 1
@@ -298,13 +297,3 @@ class Receiver(Mailbox):
 def is_coroutine(call: Call) -> bool:
     """Whether a call returns an awaitable."""
     return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
-
-
-def _instant(expiry: object) -> int:
-    """An `expirytime` in microseconds; a time that cannot be parsed never comes."""
-    if isinstance(expiry, int):
-        return expiry
-    try:
-        return parse_time(str(expiry))
-    except ValueError:
-        return 1 << 63

@@ -20,11 +20,11 @@ from itertools import islice
 from typing import NamedTuple
 
 from ensue.events.event import Event
+from ensue.events.expiry import has_expired
 from ensue.federation.links.bounds import Bounds
 from ensue.federation.links.counts import ServiceCounts
 from ensue.federation.links.receipts import Ticket
 from ensue.federation.links.seen import Seen
-from ensue.federation.messages.attributes import expiry_of
 
 
 class WantedEvent(NamedTuple):
@@ -228,10 +228,7 @@ class ServiceOutbox:
 
     def _drop_expired(self) -> None:
         now = time.time_ns() // 1000
-        while self._queue:
-            expiry = expiry_of(self._queue[0].event)
-            if expiry is None or expiry > now:
-                return
+        while self._queue and has_expired(self._queue[0].event, now):
             self.drop(self._queue[0], "expired")
 
     def _confirm(self, queued: Queued) -> None:

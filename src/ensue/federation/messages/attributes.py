@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from ensue.events.event import Event
-from ensue.events.times import parse_time
+from ensue.events.expiry import EXPIRY
 from ensue.federation.messages.bindings import CONTENT_TYPE, TIMED, is_plain
 
-PRIORITY, EXPIRY, PROXIMITY, KEY = "priority", "expirytime", "proximity", "partitionkey"
+PRIORITY, PROXIMITY, KEY = "priority", "proximity", "partitionkey"
 KNOWN = (PRIORITY, EXPIRY, PROXIMITY, KEY)
 """Attributes that a service may know and apply; the page on federation says what each means."""
 PATH, KIND, ORIGIN = "ensuepath", "ensuekind", "ensueorigin"
@@ -37,17 +37,6 @@ def priority_of(event: Event) -> int:
     if not isinstance(given, int) or isinstance(given, bool):
         return USUAL_PRIORITY
     return min(max(given, LOWEST_PRIORITY), HIGHEST_PRIORITY)
-
-
-def expiry_of(event: Event) -> int | None:
-    """When the event expires, in microseconds since 1970. Text that is no time never expires."""
-    given = event.extensions.get(EXPIRY)
-    if not isinstance(given, str):
-        return None
-    try:
-        return parse_time(given)
-    except ValueError:
-        return None
 
 
 def path_of(event: Event) -> tuple[str, ...]:

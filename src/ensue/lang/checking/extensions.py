@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ensue.events.expiry import EXPIRY
 from ensue.lang.checking.names import EXTENSION_NAME
 from ensue.lang.checking.ports import Ports
 from ensue.lang.checking.predicates import check_assigned_value
 from ensue.lang.checking.scope import LibraryScope
-from ensue.lang.derived.extensions import EXPIRY, NAMED, PRIORITY, extension_type
+from ensue.lang.derived.extensions import NAMED, PRIORITY, extension_type
 from ensue.lang.expressions.checking.kinds import with_article
 from ensue.lang.source import Span
 from ensue.lang.syntax import Correlation, Extension

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from ensue.events.expiry import EXPIRY
 from ensue.events.types import TypeSystem, ValueType
 from ensue.lang.checking.names import CONTEXT_ATTRIBUTES, OUTPUT_ATTRIBUTES, TIMESTAMP, agreed
 from ensue.lang.derived.parts import statements_of
@@ -25,7 +26,7 @@ from ensue.lang.source import Source
 from ensue.lang.syntax import Correlation, EventPort, Extension, PushNew, PushPort, TimerPort
 
 INTEGER, TEXT, BOOLEAN = ValueType("long"), ValueType("string"), ValueType("boolean")
-PRIORITY, EXPIRY = "priority", "expirytime"
+PRIORITY = "priority"
 NAMED: Final[Mapping[str, ValueType]] = {
     PRIORITY: INTEGER,
     EXPIRY: TIMESTAMP,

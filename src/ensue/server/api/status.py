@@ -30,6 +30,8 @@ SERIES: Final[Sequence[tuple[str, str, str, Callable[[Station], float]]]] = (
      lambda of: of.figures.rejected),
     ("duplicate_events_total", "events that had been taken before", COUNTER,
      lambda of: of.figures.duplicates),
+    ("expired_events_total", "events, or deliveries of them, that came after their `expirytime`",
+     COUNTER, lambda of: of.figures.expired),
     ("deliveries_total", "events and outputs handed to subscribers", COUNTER,
      lambda of: of.figures.delivered),
     ("commits_total", "transactions of the journal", COUNTER, lambda of: of.figures.commits),

@@ -12,6 +12,7 @@ runs, or a private library, which reads the events from a number on and whose ou
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from typing import Final
 from ensue.errors import UsageError
 from ensue.events.cloudevents import decode
 from ensue.events.event import Event
+from ensue.events.expiry import EXPIRY, has_expired
 from ensue.history import History
 from ensue.lang.expressions.tree import TemporalTerm
 from ensue.library import Library
@@ -31,6 +33,7 @@ from ensue.server.station.entries import (
     Live,
     weight_of,
 )
+from ensue.server.station.figures import StationFigures
 from ensue.server.station.private_run import Allows, PrivateRun
 from ensue.server.station.record.journal import ServerJournal
 from ensue.subscriptions import Filter, Index
@@ -38,6 +41,7 @@ from ensue.subscriptions.concepts import terms_in
 
 CHUNK: Final = 250
 """Entries that are matched before others have their turn in the event loop."""
+_EXPIRES: Final = f'"{EXPIRY}"'.encode()
 WAITING_BYTES: Final = 4 * 1024 * 1024
 """Bytes that wait for one subscriber; one delivery is always taken."""
 
@@ -103,9 +107,9 @@ class Subscriber:
         self._patience = patience
         while not self._closed:
             self._is_idle = False
-            found = await (self._live() if self.is_live else self._catch_up())
+            found = self._feed.of_use(await (self._live() if self.is_live else self._catch_up()))
             if found or (self._is_idle and not self._closed):
-                self._feed.count(len(found))
+                self._feed.figures.delivered += len(found)
                 yield found
 
     async def _live(self) -> list[FeedDelivery]:
@@ -230,7 +234,7 @@ class Feed:
         most_waiting: int,
         most_keys: int,
         taken: Callable[[int], None],
-        counted: Callable[[int], None],
+        figures: StationFigures,
     ) -> None:
         self.journal = journal
         self.most_waiting = most_waiting
@@ -238,7 +242,7 @@ class Feed:
         self.head = journal.last
         self.floor = max(0, journal.first - 1)
         self.subscribers: dict[int, Subscriber] = {}
-        self.count = counted
+        self.figures = figures
         self._history = history
         self._taken = taken
         self._live: dict[int, Subscriber] = {}
@@ -289,6 +293,19 @@ class Feed:
         return filter_.matches(event, self._history, self._history.ontology)
 
     # --- entries --------------------------------------------------------------------------------
+
+    def of_use(self, found: list[FeedDelivery]) -> list[FeedDelivery]:
+        """Deliveries without those whose events have expired, which are counted."""
+        if not any(_EXPIRES in each.body for each in found):
+            return found
+        now = time.time_ns() // 1000
+        kept = [
+            each
+            for each in found
+            if _EXPIRES not in each.body or not has_expired(decode(each.body), now)
+        ]
+        self.figures.expired += len(found) - len(kept)
+        return kept
 
     def extend(self, live: list[Live], weight: int) -> None:
         """Entries that were just written, of some weight. In the event loop."""

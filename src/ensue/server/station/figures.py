@@ -43,6 +43,7 @@ class StationFigures:
         self.started = time.time()
         self.events = self.outputs = self.late = self.refused = self.duplicates = 0
         self.rejected = self.turned_away = self.delivered = self.commits = self.requests = 0
+        self.expired = 0
         self.latency_counts = [0] * (len(BUCKETS) + 1)
         self.latency_sum = 0.0
         self.samples: deque[Sample] = deque(maxlen=KEPT_SECONDS)

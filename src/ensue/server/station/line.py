@@ -21,11 +21,13 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import nullcontext, suppress
+from operator import and_
 from typing import Any, Final, Protocol
 
 from ensue.errors import EnsueError, EventError, HistoryError
 from ensue.events.cloudevents import encode
 from ensue.events.event import Event
+from ensue.events.expiry import EXPIRY, has_expired
 from ensue.server.station.entries import (
     EVENT,
     LATE,
@@ -69,10 +71,22 @@ class BusyError(EnsueError):
 class PublishedBatch:
     """Events that were published together, each with its JSON, and the future of their caller.
 
+    `duplicates` had come before, and `expired` were of no use any more: no rule reads them.
+
     `stamped` has the places of those that came without a time, and have that of their arrival.
     """
 
-    __slots__ = ("duplicates", "events", "future", "last", "since", "size", "stamped", "unread")
+    __slots__ = (
+        "duplicates",
+        "events",
+        "expired",
+        "future",
+        "last",
+        "since",
+        "size",
+        "stamped",
+        "unread",
+    )
 
     def __init__(
         self, events: Sequence[tuple[Event, bytes]], size: int, stamped: Collection[int] = ()
@@ -83,7 +97,7 @@ class PublishedBatch:
         self.future: Future[PublishedBatch] = Future()
         self.since = time.perf_counter()
         self.last = 0
-        self.duplicates = 0
+        self.duplicates = self.expired = 0
         self.unread: list[tuple[int, str, tuple[str, ...]]] = []
 
 
@@ -314,8 +328,13 @@ class Line:
         owner = self._owner
         are_new = owner.are_new([event for event, _ in publication.events], publication.stamped)
         libraries = list(owner.hosted.values())
+        publication.duplicates = len(are_new) - sum(are_new)
+        if any(EXPIRY in event.extensions for event, _ in publication.events):
+            now = time.time_ns() // 1000
+            of_use = [not has_expired(event, now) for event, _ in publication.events]
+            publication.expired = sum(are_new) - sum(map(and_, are_new, of_use))
+            are_new = list(map(and_, are_new, of_use))
         count = sum(are_new)
-        publication.duplicates = len(are_new) - count
         is_plain = count == len(are_new) and not owner.asks and not owner.is_crowded
         if is_plain and all(each.has_room_for(count, owner.most_keys) for each in libraries):
             self._read_plainly(publication, libraries, live)
@@ -504,6 +523,7 @@ class Line:
         outputs = kinds.count(OUTPUT)
         owner.figures.late += kinds.count(LATE)
         owner.figures.duplicates += sum(each.duplicates for each in publications)
+        owner.figures.expired += sum(each.expired for each in publications)
         owner.figures.committed(events, outputs, [now - each.since for each in publications])
         weight = weight_of(live)
         with self._changed:

@@ -96,7 +96,7 @@ class Station:
             self.limits.subscriber_waiting,
             self.limits.keys,
             self.line.delivered,
-            self._count_delivered,
+            self.figures,
         )
         self._loop = loop
         self._tasks: list[asyncio.Task[None]] = []
@@ -274,9 +274,6 @@ class Station:
             # At the end of the server there is nothing left to forget.
             with suppress(BusyError):
                 await self.call(forget)
-
-    def _count_delivered(self, count: int) -> None:
-        self.figures.delivered += count
 
     # --- libraries ------------------------------------------------------------------------------
 

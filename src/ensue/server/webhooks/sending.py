@@ -198,10 +198,12 @@ class Webhooks:
     async def _send(
         self, name: str, webhook: Webhook, standing: WebhookStatus, found: list[FeedDelivery]
     ) -> None:
-        body = b"[" + b",".join(each.body for each in found) + b"]"
         target = target_of(webhook.url)
         wait = 1.0
-        while True:
+        # While a target does not answer, events may expire.
+        due = found
+        while due := self._station.feed.of_use(due):
+            body = b"[" + b",".join(each.body for each in due) + b"]"
             try:
                 await post(target, body, webhook.secret, self._networks)
                 break
@@ -211,7 +213,7 @@ class Webhooks:
                 await asyncio.sleep(wait)
                 wait = min(LONGEST_WAIT_SECONDS, wait * 2)
         self._note(name, standing, None)
-        standing.delivered += len(found)
+        standing.delivered += len(due)
         await self._advance(name, standing, int(found[-1].id))
 
     def _note(self, name: str, standing: WebhookStatus, problem: str | None) -> None:

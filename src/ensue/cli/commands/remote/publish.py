@@ -90,7 +90,7 @@ class _Totals:
     """Counts of accepted and rejected events. Rejected events are named as they are added."""
 
     def __init__(self) -> None:
-        self.accepted = self.duplicates = self.rejected = self.unread = 0
+        self.accepted = self.duplicates = self.expired = self.rejected = self.unread = 0
         self.last = 0
 
     def add(self, lines: list[_Line], answer: dict[str, Any]) -> None:
@@ -105,8 +105,9 @@ class _Totals:
             )
         self.accepted += answer["accepted"]
         self.duplicates += answer["duplicates"]
+        self.expired += answer["expired"]
         # If very many are rejected, the answer contains only the first ones.
-        rejected = len(lines) - answer["accepted"] - answer["duplicates"]
+        rejected = len(lines) - sum(answer[each] for each in ("accepted", "duplicates", "expired"))
         if rejected > min(MOST_NAMED, len(answer["rejected"])):
             say(f"and {rejected - min(MOST_NAMED, len(answer['rejected'])):,} more", "yellow")
         self.rejected += rejected
@@ -116,6 +117,7 @@ class _Totals:
     def words(self) -> str:
         parts = [f"{counted(self.accepted, 'event')} published"]
         parts += [f"{self.duplicates} sent before"] if self.duplicates else []
+        parts += [f"{self.expired} expired"] if self.expired else []
         parts += [f"{self.rejected} rejected"] if self.rejected else []
         return ", ".join(parts)
 

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from ensue.errors import LinkError, UsageError
 from ensue.events.event import Event
+from ensue.events.expiry import EXPIRY, expiry_of
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -34,7 +35,7 @@ from ensue.federation.adapters.base import (
     incoming_of,
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
-from ensue.federation.messages.attributes import EXPIRY, PRIORITY, expiry_of, priority_of
+from ensue.federation.messages.attributes import PRIORITY, priority_of
 from ensue.federation.messages.bindings import Message, NameBinding
 from ensue.subscriptions import Filter
 

@@ -23,6 +23,7 @@ import msgspec
 
 from ensue.errors import LinkError, UsageError
 from ensue.events.event import Event
+from ensue.events.expiry import EXPIRY, expiry_of
 from ensue.federation.adapters.base import (
     Adapter,
     Capabilities,
@@ -37,7 +38,6 @@ from ensue.federation.adapters.base import (
 )
 from ensue.federation.adapters.inbox import ControlInbox, Inbox
 from ensue.federation.adapters.mqtt.buffering import BufferedSocket
-from ensue.federation.messages.attributes import EXPIRY, expiry_of
 from ensue.federation.messages.bindings import STRUCTURED_TYPE, Message, NameBinding
 from ensue.subscriptions import Filter
 

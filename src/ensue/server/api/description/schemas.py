@@ -120,6 +120,7 @@ SCHEMAS: dict[str, Schema] = {
     "Published": record(
         accepted=NUMBER,
         duplicates=NUMBER,
+        expired=NUMBER,
         position=NUMBER,
         rejected=array(record(index=NUMBER, problems=array(TEXT))),
         unread=array(record(index=NUMBER, library=TEXT, problems=array(TEXT))),
@@ -311,7 +312,7 @@ SCHEMAS: dict[str, Schema] = {
         ),
         **dict.fromkeys(
             ("position", "first_position", "events", "outputs", "late", "rejected",
-             "duplicates", "waiting", "subscribers", "history_lag"),
+             "duplicates", "expired", "waiting", "subscribers", "history_lag"),
             NUMBER,
         ),
     ),

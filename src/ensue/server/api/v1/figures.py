@@ -31,6 +31,7 @@ async def figures(request: Request) -> Response:
         "late": station.figures.late,
         "rejected": station.figures.rejected,
         "duplicates": station.figures.duplicates,
+        "expired": station.figures.expired,
         "waiting": station.line.waiting_events,
         "subscribers": len(station.feed.subscribers),
         "history_lag": station.indexer.lag,

@@ -38,6 +38,7 @@ export function system(main) {
       ["outputs", number(found.outputs)], ["late events", number(found.late), "Events that came too late to be read by rules"],
       ["rejected events", number(found.rejected), "Events that are not as they have to be"],
       ["sent twice", number(found.duplicates), "Events that had come before, and were not read again"],
+      ["expired", number(found.expired), "Events, and deliveries of them, that came after their expirytime"],
       ["subscribers", number(found.subscribers)],
       ["entries kept", `${number(found.first_position)} to ${number(found.position)}`, "Positions in the journal from which a subscriber can go on"],
     ];

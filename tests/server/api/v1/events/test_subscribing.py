@@ -112,6 +112,28 @@ def test_a_filter_and_a_library_choose(live: Live) -> None:
         assert len(of_b.given) == 1
 
 
+def test_what_has_expired_is_neither_read_nor_given_and_is_counted(live: Live) -> None:
+    """Of what is published, and of what rules set by `with`; in the journal it stays."""
+    live.put(
+        RULES.replace("high.sensor }", "high.sensor } with { expirytime = 2020-01-01T00:00:00Z }")
+    )
+    future = "2999-01-01T00:00:00Z"
+    low, high = rise(1)
+    with listening(live) as stream:
+        gone = live.publish([reading(9, "a", 20) | {"expirytime": "2020-01-01T00:00:00Z"}])
+        live.publish([low | {"expirytime": future}, high])
+        given = stream.wait(2)
+        live.publish([reading(3, "b", 20)])
+        given = stream.wait(3)
+
+    assert (gone["accepted"], gone["expired"]) == (0, 1)
+    assert [each["data"]["id"] for each in given] == ["e1", "e2", "e3"]
+    assert [each["event"]["expirytime"] for each in live.outputs()] == ["2020-01-01T00:00:00Z"]
+    assert live.client.get("/v1/figures").json()["expired"] == 2
+    with listening(live, after="0") as again:
+        assert [each["data"]["id"] for each in again.wait(3)] == ["e1", "e2", "e3"]
+
+
 def test_going_on_from_an_id_misses_nothing_and_doubles_nothing(live: Live) -> None:
     live.publish([reading(n, "a", 20 if n % 2 else 70) for n in range(1, 101)])
     with listening(live, headers={"Last-Event-ID": "40"}) as stream:

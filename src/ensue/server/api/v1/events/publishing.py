@@ -38,6 +38,7 @@ class Unread(msgspec.Struct, frozen=True):
 class PublishAnswer(msgspec.Struct, frozen=True):
     accepted: int
     duplicates: int
+    expired: int
     position: int
     rejected: list[Rejection]
     unread: list[Unread]
@@ -72,8 +73,9 @@ async def publish(request: Request) -> Response:
     done = await station.publish(taken, len(body), read.stamped)
     places = read.places
     answer = PublishAnswer(
-        accepted=len(taken) - done.duplicates,
+        accepted=len(taken) - done.duplicates - done.expired,
         duplicates=done.duplicates,
+        expired=done.expired,
         position=done.last,
         rejected=rejected[:SHOWN],
         unread=[
@@ -86,7 +88,7 @@ async def publish(request: Request) -> Response:
 
 def _nothing_taken(rejected: list[Rejection], is_batch: bool) -> Response:
     if not rejected:
-        empty = PublishAnswer(0, 0, 0, [], [])
+        empty = PublishAnswer(0, 0, 0, 0, [], [])
         return Response(_encode(empty), 200, media_type="application/json")
     if not is_batch:
         raise ProblemError(
