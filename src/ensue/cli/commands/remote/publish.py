@@ -86,6 +86,9 @@ class _Line(NamedTuple):
     text: bytes
 
 
+_TAKEN_OR_GONE = ("accepted", "duplicates", "expired")
+
+
 class _Totals:
     """Counts of accepted and rejected events. Rejected events are named as they are added."""
 
@@ -105,9 +108,9 @@ class _Totals:
             )
         self.accepted += answer["accepted"]
         self.duplicates += answer["duplicates"]
-        self.expired += answer["expired"]
+        self.expired += answer.get("expired", 0)
         # If very many are rejected, the answer contains only the first ones.
-        rejected = len(lines) - sum(answer[each] for each in ("accepted", "duplicates", "expired"))
+        rejected = len(lines) - sum(answer.get(each, 0) for each in _TAKEN_OR_GONE)
         if rejected > min(MOST_NAMED, len(answer["rejected"])):
             say(f"and {rejected - min(MOST_NAMED, len(answer['rejected'])):,} more", "yellow")
         self.rejected += rejected
