@@ -31,8 +31,9 @@ def compare_correlations(
     """Compare two correlations: equivalent, contained, contains or different.
 
     They are compared by the finite sequences of events at whose last event they have an output; the
-    content of outputs is ignored, but for extensions that `with` sets. The first word is the relation of A to B. A shortest sequence of
-    events on which they differ follows: the time, the event, and what each of them does.
+    content of outputs is ignored, but for extensions that `with` sets. The first word is the
+    relation of A to B. A shortest sequence of events on which they differ follows: the time, the
+    event, and what each of them does.
 
     \b
     Example:
