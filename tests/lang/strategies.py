@@ -11,6 +11,7 @@ from __future__ import annotations
 import string
 from dataclasses import replace
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, get_args
 
 from hypothesis import strategies as st
@@ -133,6 +134,11 @@ def _links(
     return st.lists(st.tuples(st.sampled_from(signs), inner), min_size=1, max_size=3).map(tuple)
 
 
+def _named(inner: st.SearchStrategy[Any], name: str = "name") -> st.SearchStrategy[tuple[Any, ...]]:
+    """What the builder takes by name has each name once."""
+    return st.lists(inner, max_size=2, unique_by=attrgetter(name)).map(tuple)
+
+
 def _several(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[Any, ...]]:
     return st.lists(inner, min_size=2, max_size=3).map(tuple)
 
@@ -177,7 +183,7 @@ def label_expressions(
 
 def statements() -> st.SearchStrategy[s.Statement]:
     assignments = st.lists(st.builds(s.Assignment, names(), expressions()), max_size=2).map(tuple)
-    extensions = st.lists(st.builds(s.Extension, names(), expressions()), max_size=2).map(tuple)
+    extensions = _named(st.builds(s.Extension, names(), expressions()))
     changed = st.lists(st.builds(s.LabelName, names()), min_size=1, max_size=2).map(tuple)
     return st.one_of(
         st.builds(s.PushPort, names(*RESERVED_AFTER_PUSH), extensions=extensions),
@@ -300,8 +306,8 @@ def definitions() -> st.SearchStrategy[s.Definition]:
             s.Use,
             names(),
             names(),
-            st.lists(wirings, max_size=2).map(tuple),
-            st.lists(settings, max_size=2).map(tuple),
+            _named(wirings, "port"),
+            _named(settings),
             st.sampled_from([None, "internal"]),
         ),
         st.builds(
