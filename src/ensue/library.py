@@ -184,7 +184,9 @@ class Library:
             engine = choose_bounded_engine(engine, self._checked)
         allowed = jumps.max_jump(self._checked, max_jump, bounded=lateness is None)
         late = duration_microseconds(lateness or "0 s")
-        run = Run(self._checked, engine, late, publications=history, max_jump=allowed)
+        run = Run(
+            self._checked, engine, late, publications=history, max_jump=allowed, is_saved=False
+        )
         ready = (as_event(event) for event in events)
         return run_bounded(run, ready, sort=lateness is None, until=until)
 

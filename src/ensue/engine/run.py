@@ -71,7 +71,8 @@ class Run:
     """One library over one stream. Made by `Library.start` and `Library.resume`.
 
     A run that explains goes by the definitions and remembers its events, whatever its engine: it
-    puts out the same, is slower, and can be asked `why`.
+    puts out the same, is slower, and can be asked `why`. One that is never saved (`is_saved`) need
+    not keep all that it reads for that.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Run:
         explain: bool = False,
         publications: Publications | None = None,
         max_jump: float = UNBOUNDED,
+        is_saved: bool = True,
     ) -> None:
         if publications is not None:
             engine = engine_with_history(engine, explain)
@@ -97,7 +99,8 @@ class Run:
         self._engine: Engine = self._explainer or ENGINES[self._engine_name](library, self.counts)
         self._ordering = Ordering(lateness, max_jump)
         self._history: SavedHistory | None = None
-        if not isinstance(self._engine, (StepStream, ReadsMany)):
+        if is_saved and not isinstance(self._engine, (StepStream, ReadsMany)):
+            # What a snapshot of it is: all that it has read.
             self._history = [("library", print_library(library.tree))]
         self._admission = Admission(
             library.types, self.counts, self._ordering, publications, self._history

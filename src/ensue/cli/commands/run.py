@@ -385,6 +385,7 @@ def run(
                         explain,
                         publications,
                         allowed_jump,
+                        is_saved=follow or live,
                     )
             records: Iterator[ComingBlock | Event | Rejected | None]
             last = LastRecord()
