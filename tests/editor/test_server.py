@@ -424,14 +424,3 @@ def test_a_hover_over_a_large_library_holds_up_no_other_request(tmp_path: Path) 
         return done
 
     assert in_editor(tmp_path, story) == ["small", "large"]
-
-
-def test_a_server_ends_with_its_editor_and_not_with_its_analyses(tmp_path: Path) -> None:
-    many = TYPES + "".join(RULES.replace("Guessed", f"Rule{n}") for n in range(20_000))
-
-    async def story(editor: Session) -> None:
-        editor.open("rules.cor", many)
-        await asyncio.sleep(1.0)
-
-    # More than a minute of analyses are under way, and the end of a session waits for half of one.
-    in_editor(tmp_path, story)
