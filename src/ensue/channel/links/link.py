@@ -7,7 +7,7 @@ each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensue.channel.delivery.blocked import Blocked
@@ -16,6 +16,8 @@ from ensue.channel.links.messages import Advert, Carried, News
 from ensue.channel.policies import Reason
 
 if TYPE_CHECKING:
+    from ensue.channel.consumers import ConsumerAdmin
+    from ensue.channel.delivery.receiver import Receiver
     from ensue.channel.lookup.wants import EventWant
     from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.events.event import Event
@@ -113,8 +115,18 @@ class FederationHost(Protocol):
     @property
     def federation(self) -> Router: ...
 
-    def local_wants(self) -> Iterable[EventWant]:
-        """The wants of this channel's consumers."""
+    @property
+    def consumers(self) -> ConsumerAdmin: ...
+
+    @property
+    def runs_rules(self) -> bool:
+        """Whether it can run any rule."""
+
+    def has_supplier_of(self, wanted: Sequence[EventWant]) -> bool:
+        """Whether a supplier here may publish an event that is wanted."""
+
+    def spread_to(self, receiver: Receiver, event: Event) -> Sequence[Blocked]:
+        """Offer an event to one consumer."""
 
     def demand_changed(self) -> None:
         """Tell suppliers that the wants of other channels may have changed."""
