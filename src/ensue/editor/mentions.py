@@ -137,7 +137,14 @@ class _Definition:
                     self.name(_tokens(tree), types, inside)
                 case "call":
                     self.mention("function", _tokens(tree)[0], inside=inside)
+                case "like" | "matches":
+                    for each in _tokens(tree):
+                        if each.type == "NAME":
+                            self.mention("parameter", each, inside=inside)
                 case "passed" | "during" | "related":
+                    for each in _tokens(tree):
+                        if each.type == "WINDOW_NAME":
+                            self.mention("parameter", each, inside=inside)
                     # What a history is asked for has types of its own, and `start` is a word.
                     parts = []
                 case "compared":

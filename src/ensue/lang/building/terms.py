@@ -12,11 +12,10 @@ is a `Value` or CESQL text.
 from __future__ import annotations
 
 import re
-from datetime import timedelta
 from typing import Any, cast
 
 from ensue.errors import UsageError
-from ensue.lang.building.built import count, duration, plain_text
+from ensue.lang.building.built import Length, count, duration, plain_text
 from ensue.lang.building.values import Constant, Value, attr, predicate
 from ensue.lang.expressions import tree
 from ensue.lang.expressions.terms import (
@@ -35,6 +34,7 @@ from ensue.lang.expressions.tree import (
     During,
     Has,
     IsA,
+    Name,
     OntologyProperty,
     Related,
     SameAs,
@@ -42,7 +42,6 @@ from ensue.lang.expressions.tree import (
 )
 
 Inner = str | bool | Value
-Length = str | timedelta
 
 _COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 _QUANTIFIERS = ("ANY", "ALL", "ONLY")
@@ -78,9 +77,11 @@ class Point:
     def _passed(
         self, kind: type[After | Before], limit: Length | None, filtered: Inner, times: int
     ) -> Value:
-        microseconds = None if limit is None else duration(limit).microseconds
+        length = None if limit is None else duration(limit)
+        microseconds = None if length is None else length.microseconds
+        name = None if length is None or length.parameter is None else Name((length.parameter,))
         node = predicate(filtered).node
-        return Value(kind(self._reference, microseconds, node, _count(times)))
+        return Value(kind(self._reference, microseconds, node, _count(times), parameter=name))
 
 
 start = Point("start")

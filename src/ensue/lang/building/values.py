@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ensue.errors import UsageError
-from ensue.lang.building.built import Built, identifier, plain_text
+from ensue.lang.building.built import Built, identifier, named_parameter, plain_text
 from ensue.lang.expressions import (
     Arithmetic,
     Call,
@@ -28,6 +28,7 @@ from ensue.lang.expressions import (
 )
 from ensue.lang.expressions.text.parsing import parse_expression
 from ensue.lang.expressions.text.printing import print_expression
+from ensue.lang.syntax import Parameter
 
 Constant = bool | int | float | str | datetime
 
@@ -122,11 +123,16 @@ class Value(Built[Expression]):
             return Value(Logic((*node.operands, right), (*node.operators, operator)))
         return Value(Logic((node, right), (operator,)))
 
-    def like(self, pattern: str) -> Value:
-        return Value(Like(self.node, plain_text(pattern, "the pattern of LIKE")))
+    def like(self, pattern: str | Built[Parameter]) -> Value:
+        return self._like(pattern, negated=False)
 
-    def not_like(self, pattern: str) -> Value:
-        return Value(Like(self.node, plain_text(pattern, "the pattern of LIKE"), negated=True))
+    def not_like(self, pattern: str | Built[Parameter]) -> Value:
+        return self._like(pattern, negated=True)
+
+    def _like(self, pattern: str | Built[Parameter], negated: bool) -> Value:
+        if (name := named_parameter(pattern)) is not None:
+            return Value(Like(self.node, "", negated, parameter=Name((name,))))
+        return Value(Like(self.node, plain_text(pattern, "the pattern of LIKE"), negated))
 
     def is_in(self, *options: object) -> Value:
         return Value(In(self.node, _options(options)))
@@ -134,9 +140,12 @@ class Value(Built[Expression]):
     def not_in(self, *options: object) -> Value:
         return Value(In(self.node, _options(options), negated=True))
 
-    def matches(self, pattern: str) -> Value:
+    def matches(self, pattern: str | Built[Parameter]) -> Value:
         """`MATCHES`: a regular expression in the syntax of RE2, found anywhere in the text."""
-        return Value(Call("MATCHES", (self.node, literal(pattern).node)))
+        if (name := named_parameter(pattern)) is not None:
+            return Value(Call("MATCHES", (self.node, Name((name,)))))
+        given = plain_text(pattern, "the pattern of MATCHES")
+        return Value(Call("MATCHES", (self.node, literal(given).node)))
 
     def between(self, low: object, high: object) -> Value:
         return Value(Call("BETWEEN", (self.node, value(low).node, value(high).node)))

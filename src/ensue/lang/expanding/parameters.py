@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
@@ -24,9 +24,9 @@ from ensue.lang.checking.names import CONTEXT_ATTRIBUTES, data_type
 from ensue.lang.checking.scope import LibraryScope
 from ensue.lang.diagnostics import did_you_mean
 from ensue.lang.durations import DURATION_RANGE, LONGEST_DURATION, parse_duration, print_duration
-from ensue.lang.expressions import Literal, Name
+from ensue.lang.expressions import Call, Like, Literal, Name
 from ensue.lang.expressions.rewriting import mapped
-from ensue.lang.expressions.tree import Expression, Negate
+from ensue.lang.expressions.tree import After, Before, Expression, Negate
 from ensue.lang.limits import DEFAULT_LIMITS, report_limit
 from ensue.lang.printer import print_parameter_value
 from ensue.lang.source import Span
@@ -221,9 +221,15 @@ def _type_with_values(type_: EventTypeDeclaration, values: Values) -> EventTypeD
     own = {each.name for each in type_.attributes}
 
     def change(part: Any) -> Any:
-        if isinstance(part, Name) and len(part.parts) == 1 and part.parts[0] not in own:
-            value = values.get(part.parts[0])
-            return _literal(value.value, part.span) if isinstance(value, Literal) else None
+        match part:
+            case Like(operand, parameter=Name((name,))):
+                value = values.get(name)
+                if isinstance(value, Literal) and isinstance(value.value, str):
+                    inner = mapped(operand, change)
+                    return replace(part, operand=inner, pattern=value.value, parameter=None)
+            case Name((name,)) if name not in own:
+                value = values.get(name)
+                return _literal(value.value, part.span) if isinstance(value, Literal) else None
         return None
 
     return replace(
@@ -273,6 +279,8 @@ class Filling:
                 case Round(kind, body, parameter=str(name)):
                     count = self._count(name, part.span, values, "rounds")
                     return Round(kind, mapped(body, change), count, part.span)
+                case Like() | Call("MATCHES", (_, Name((_,)))) | After() | Before():
+                    return self._with_constant(part, values, change)
                 case Name((name,)) if name in values and name not in hidden:
                     return self._constant(name, part.span, values, types)
             if isinstance(getattr(part, "name", None), Name):
@@ -286,6 +294,33 @@ class Filling:
             return None
 
         return mapped(node, change)
+
+    def _with_constant(
+        self, part: Like | Call | After | Before, values: Values, change: Callable[[Any], Any]
+    ) -> Expression | None:
+        """A part of a predicate with the value of a parameter for its pattern or its window."""
+        if isinstance(part, Call):
+            text, name = part.arguments
+            assert isinstance(name, Name)
+            pattern = self._pattern(name, values)
+            return replace(part, arguments=(mapped(text, change), Literal(pattern, name.span)))
+        if part.parameter is None:
+            return None
+        name = part.parameter
+        if isinstance(part, Like):
+            pattern = self._pattern(name, values)
+            operand = mapped(part.operand, change)
+            return replace(part, operand=operand, pattern=pattern, parameter=None)
+        length = self._length(name.text, name.span, values).microseconds
+        return replace(part, limit=length, filter=mapped(part.filter, change), parameter=None)
+
+    def _pattern(self, name: Name, values: Values) -> str:
+        value = self._known(name.text, name.span, values, f"parameter string {name.text} = 'a%';")
+        if isinstance(value, Literal) and isinstance(value.value, str):
+            return value.value
+        if value is not None:
+            self._report_misfit(name.text, name.span, "a text", "parameter string")
+        return ""
 
     def _constant(self, name: str, span: Span, values: Values, types: list[str]) -> Expression:
         self.used.add(name)

@@ -96,10 +96,13 @@ class Logic:
 
 @dataclass(frozen=True, slots=True)
 class Like:
+    """`parameter` is the one that has the pattern, until it has its value."""
+
     operand: Expression
     pattern: str
     negated: bool = False
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    parameter: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +136,7 @@ class After:
     """`start AFTER(10 s, 3 TIMES) (filter)`: at least `times` stored Y end before the reference.
 
     `limit` is in microseconds: Y ended at most so long before; None, written `start AFTER (...)`,
-    lets any time pass.
+    lets any time pass. `parameter` is the one that has it, until it has its value.
     """
 
     reference: Reference
@@ -141,6 +144,7 @@ class After:
     filter: Expression
     times: int = 1
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    parameter: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ class Before:
     filter: Expression
     times: int = 1
     span: Span = field(default=NOWHERE, compare=False, repr=False)
+    parameter: Name | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -467,6 +467,9 @@ class LibraryReading(DefinitionReading, TermReading):
     def refuse(self, error: UnreadableError) -> None:
         self.diagnostics.error(error.code, error.message, error.span, error.hint)
 
+    def parameter_name(self, token: Token, of: str) -> expressions.Name:  # noqa: ARG002
+        return expressions.Name((str(token),), _at(token))
+
     def library(self, definitions: list[syntax.Definition]) -> list[syntax.Definition]:
         return definitions
 

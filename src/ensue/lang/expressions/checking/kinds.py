@@ -157,6 +157,7 @@ class _Check:
             case Logic():
                 return self._logic(expression)
             case Like(operand):
+                self._unknown_parameter(expression.parameter, "string", "'web-%'")
                 self._want("string", operand, self.kind(operand), "`LIKE`")
                 warn_wildcards(expression, self._diagnostics)
                 warn_not_binds_tightest(expression, operand, self._diagnostics)
@@ -174,6 +175,8 @@ class _Check:
         """The check of a term; its filter reads stored publications, which may be of any type."""
         if not isinstance(term, After | Before | During | Related):
             self._resolve(term.name)
+        if isinstance(term, After | Before):
+            self._unknown_parameter(term.parameter, "duration", "10 s")
         match term:
             case Has() | BoundTerm():
                 return "boolean"
@@ -195,6 +198,16 @@ class _Check:
                     " or `--ontology FILE`",
                 )
         return "boolean"
+
+    def _unknown_parameter(self, name: Name | None, type_: str, example: str) -> None:
+        """Report a name for which no parameter has put in a value."""
+        if name is not None:
+            self._diagnostics.error(
+                "unknown-parameter",
+                f"there is no parameter `{name.text}`",
+                name.span,
+                f"declare it: `parameter {type_} {name.text} = {example};`",
+            )
 
     def _literal(self, literal: Literal, largest: int = LARGEST_INTEGER) -> Kind | None:
         value = literal.value
@@ -299,6 +312,11 @@ class _Check:
     def _call(self, call: Call) -> Kind | None:
         if call.function in AGGREGATES:
             return self._aggregate(call)
+        match call:
+            case Call("MATCHES", (text, Name((_,)) as named)):
+                self._unknown_parameter(named, "string", "'^web'")
+                self._want("string", text, self.kind(text), "`MATCHES`")
+                return "boolean"
         kinds = [self.kind(each) for each in call.arguments]
         function = FUNCTIONS.get(call.function)
         if function is None:

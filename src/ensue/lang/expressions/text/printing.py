@@ -81,7 +81,9 @@ def _text(expression: Expression) -> str:
             return f"{called}({_list(arguments)})"
         case Like(operand, pattern, negated):
             sign = "NOT LIKE" if negated else "LIKE"
-            return f"{_print(operand, _MATCHED)} {sign} {quote(pattern)}"
+            named = expression.parameter
+            shown = quote(pattern) if named is None else named.text
+            return f"{_print(operand, _MATCHED)} {sign} {shown}"
         case In(operand, options, negated):
             sign = "NOT IN" if negated else "IN"
             return f"{_print(operand, _MATCHED)} {sign} ({_list(options)})"
@@ -108,7 +110,7 @@ def _written(expression: Expression) -> str | None:
         return None
     if call.function == "MATCHES":
         match call.arguments:
-            case (_, Literal(str())):
+            case (_, Literal(str()) | Name((_,))):
                 return "MATCHES"
         return None
     return call.function

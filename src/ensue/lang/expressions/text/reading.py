@@ -58,6 +58,15 @@ class UnreadableError(Exception):
 class ExpressionReading:
     """The expression rules of the grammar; each method takes the children of its rule."""
 
+    def parameter_name(self, token: Token, of: str) -> Name:
+        """The name of a parameter, which only a library has, where a constant is needed."""
+        raise UnreadableError(
+            "bad-constant",
+            f"{of} takes a constant here, and `{token}` is a name",
+            span_over([token]),
+            "write the constant itself, a text in quotes",
+        )
+
     def logic(self, children: Sequence[Child]) -> Expression:
         operators = tuple(each.upper() for each in signs_in(children))
         return Logic(tuple(nodes_in(children)), operators, span_over(children))
@@ -76,8 +85,11 @@ class ExpressionReading:
 
     def like(self, children: Sequence[Child]) -> Expression:
         (operand,) = nodes_in(children)
-        pattern = unquoted(signs_in(children)[-1])
-        return Like(operand, pattern, _is_negated(children), span_over(children))
+        token = signs_in(children)[-1]
+        negated, span = _is_negated(children), span_over(children)
+        if token.type == "NAME":
+            return Like(operand, "", negated, span, self.parameter_name(token, "`LIKE`"))
+        return Like(operand, unquoted(token), negated, span)
 
     def in_set(self, children: Sequence[Child]) -> Expression:
         operand, *options = nodes_in(children)
@@ -86,7 +98,11 @@ class ExpressionReading:
     def matches(self, children: Sequence[Child]) -> Expression:
         (operand,) = nodes_in(children)
         token = signs_in(children)[-1]
-        pattern = Literal(unquoted(token), Span(token.start_pos or 0, token.end_pos or 0))
+        pattern: Expression
+        if token.type == "NAME":
+            pattern = self.parameter_name(token, "`MATCHES`")
+        else:
+            pattern = Literal(unquoted(token), span_over([token]))
         found = Call("MATCHES", (operand, pattern), span_over(children))
         return Not(found, found.span) if _is_negated(children) else found
 

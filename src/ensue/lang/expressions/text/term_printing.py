@@ -75,6 +75,8 @@ def print_term(
 
 def _within(term: After | Before) -> str:
     window = [] if term.limit is None else [print_duration(Duration(term.limit))]
+    if term.parameter is not None:
+        window = [term.parameter.text]
     if term.times != 1:
         window.append(f"{term.times} TIMES")
     return f"({', '.join(window)})" if window else ""

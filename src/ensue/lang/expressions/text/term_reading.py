@@ -75,7 +75,12 @@ class TermReading(ExpressionReading):
         kind = After if "AFTER" in words else Before
         limit = self._limit(words["DURATION"]) if "DURATION" in words else None
         times = self._times(words["INTEGER"]) if "INTEGER" in words else 1
-        return kind(reference, limit, nodes_in(children)[1], times, span_over(children))
+        parameter = None
+        if "WINDOW_NAME" in words:
+            limit = _SOME_LIMIT
+            parameter = self.parameter_name(words["WINDOW_NAME"], "a window of time")
+        inner, span = nodes_in(children)[1], span_over(children)
+        return kind(reference, limit, inner, times, span, parameter)
 
     def during(self, children: Sequence[Child]) -> tree.Expression:
         reference, words = self._reference(children), _by_type(children)
