@@ -1,4 +1,4 @@
-"""Parameters as patterns, and as windows of temporal terms: they are the constants they stand for."""
+"""Parameters as patterns and windows of temporal terms: they are the constants they stand for."""
 
 from __future__ import annotations
 
