@@ -183,3 +183,49 @@ def test_what_is_wrong_with_a_recorded_file_is_said(
 
     assert answer.code in (1, 2)
     assert problem in answer.out + answer.err
+
+
+LIMITED = """
+[[case]]
+name = "limited"
+why = "as many as the parameter says"
+parameters = { limit = 1 }
+library = '''
+parameter long limit = 3;
+eventtype A {};
+A correlation Rule (A a) a{limit} { case true: push a; }
+'''
+events = ["0 A", "1 A"]
+outputs = ["1 A", "2 A"]
+"""
+
+
+def test_a_parameter_can_be_set_for_the_cases_that_have_it(ensue: Ensue, tmp_path: Path) -> None:
+    """What `--set` gives goes before what a case gives, and a library without it is left alone."""
+    path = tmp_path / "cases.toml"
+    path.write_text(CASE.replace("NAME", "other") + LIMITED)
+
+    assert ensue("test", path).code == 0
+    answer = ensue("test", path, "--set", "limit=2")
+    assert answer.code == 1
+    assert answer.out.startswith(".F\n")
+    assert "1 passed, 1 failed" in answer.out
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("limmit=2", "no library of the cases has a parameter `limmit`; did you mean `limit`?"),
+        ("limit=many", "`many` does not fit parameter `limit`, a `long`"),
+    ],
+)
+def test_a_parameter_that_is_none_is_told(
+    ensue: Ensue, tmp_path: Path, setting: str, problem: str
+) -> None:
+    path = tmp_path / "cases.toml"
+    path.write_text(LIMITED)
+
+    answer = ensue("test", path, "--set", setting)
+
+    assert answer.code == 2
+    assert problem in answer.err

@@ -7,7 +7,8 @@ results.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -16,10 +17,18 @@ import typer
 
 from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render, run_case
 from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
-from ensue.cli.libraries import EngineName, OntologyFiles, load_ontology
+from ensue.cli.libraries import (
+    EngineName,
+    OntologyFiles,
+    SetOption,
+    given_parameters,
+    load_ontology,
+)
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, width
 from ensue.engine.choosing import choose_engine
-from ensue.errors import CaseError, UsageError
+from ensue.errors import CaseError, EnsueError, UsageError
+from ensue.lang.diagnostics import did_you_mean
+from ensue.library import load, parse
 
 _ROOM_FOR_COUNTS = 8
 
@@ -44,6 +53,7 @@ def run_cases(
     ] = None,
     engine: EngineName = "auto",
     ontology: OntologyFiles = None,
+    settings: SetOption = None,
 ) -> None:
     """Test rules by golden cases: events and expected outputs.
 
@@ -61,12 +71,14 @@ def run_cases(
     An event is 'TIME TYPE from SOURCE JSON', and its id is its number in the list; an output is
     'TRIGGER TYPE LABELS JSON', where the trigger is the id of an event, or timer@TIME. Instead of
     events, events_file can name a file that `ensue run` can read; columns, type and timezone say
-    what its columns mean.
+    what its columns mean. `--set` goes before the parameters that a case gives, and is for the
+    cases whose library has the parameter.
 
     \b
     Example:
       ensue test cases.toml
       ensue test cases/ -v
+      ensue test cases.toml --set limit=10
 
     \b
     Exit codes:
@@ -86,6 +98,7 @@ def run_cases(
     if not cases:
         number = _number_of(problems)
         raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
+    cases = _with_settings(cases, given_parameters(settings))
     failed = _run(cases, partial(run_case, engine=engine, ontology=known), verbose)
     for result in failed:
         show("")
@@ -99,6 +112,36 @@ def run_cases(
         raise CaseError("\n".join([f"some cases were not run, because of {found}:", *problems]))
     if failed:
         raise typer.Exit(EXIT_FINDINGS)
+
+
+def _with_settings(cases: Sequence[Case], given: Mapping[str, str]) -> list[Case]:
+    """Cases with the values of `--set` for the parameters that their libraries have.
+
+    Raises `UsageError` for a parameter that no library has.
+    """
+    if not given:
+        return list(cases)
+    known: set[str] = set()
+    changed = []
+    for case in cases:
+        names = _parameters_of(case)
+        known |= names
+        own = {name: value for name, value in given.items() if name in names}
+        changed.append(replace(case, parameters={**case.parameters, **own}))
+    for name in given:
+        if name not in known:
+            hint = did_you_mean(name, known) if known else "no library has parameters"
+            raise UsageError(f"`--set`: no library of the cases has a parameter `{name}`; {hint}")
+    return changed
+
+
+def _parameters_of(case: Case) -> set[str]:
+    """The parameters of a case's library; none where it has mistakes, which its run tells."""
+    try:
+        library = parse(case.library) if isinstance(case.library, str) else load(case.library)
+    except EnsueError:
+        return set()
+    return {each.name for each in library.checked.parameters}
 
 
 def _number_of(problems: Sequence[str]) -> int:
