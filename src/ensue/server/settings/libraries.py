@@ -7,7 +7,9 @@ tells all mistakes. With an ontology, which takes long to load, texts are checke
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from textwrap import indent
+from typing import Any
 
 from ensue.configuration.bounded import read_text
 from ensue.engine.changing import checked_source
@@ -42,11 +44,11 @@ def text_of(settings: Settings, table: LibraryTable) -> str:
 def library_texts(settings: Settings) -> Mapping[str, str]:
     """The text of each library by its name, with the values that `[parameters]` gives.
 
-    A name in that table that none of the libraries declares is a `UsageError`, as is a value that
-    does not fit.
+    A name in that table that none of the libraries declares, nor that of the gateway's site, is a
+    `UsageError`, as is a value that does not fit.
     """
     texts: dict[str, str] = {}
-    declared: dict[str, Parameter] = {}
+    declared = dict(site_parameters(settings.gateway, settings.folder))
     for each in settings.libraries:
         try:
             texts[each.name] = text_of(settings, each)
@@ -68,6 +70,17 @@ def library_texts(settings: Settings) -> Mapping[str, str]:
         name: text_with_values(text, {p: given[p] for p in parameters_in(text) if p in given})
         for name, text in texts.items()
     }
+
+
+def site_parameters(gateway: Mapping[str, Any], folder: Path) -> Mapping[str, Parameter]:
+    """The parameters of the library that a gateway's site runs; its mistakes are told elsewhere."""
+    site = gateway.get("site")
+    named = site.get("library") if isinstance(site, Mapping) else None
+    files = [named] if isinstance(named, str) else named
+    if not isinstance(files, list) or not files or not all(isinstance(e, str) for e in files):
+        return {}
+    source, problems = read_source([folder / each for each in files])
+    return {} if problems else parameters_in(source.text)
 
 
 def check_libraries(settings: Settings, on_problem: Callable[[int, str], None]) -> None:

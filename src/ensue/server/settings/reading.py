@@ -23,7 +23,7 @@ from ensue.errors import EnsueError, UsageError
 from ensue.lang.diagnostics import did_you_mean
 from ensue.library import duration_microseconds
 from ensue.server.settings import places
-from ensue.server.settings.libraries import check_libraries
+from ensue.server.settings.libraries import check_libraries, site_parameters
 from ensue.server.settings.settings import Settings, is_loopback, split_address
 from ensue.server.settings.tables import (
     ARRAYS,
@@ -82,13 +82,17 @@ class _SettingsReader:
         read = {name: self._table(tables, name) for name in TABLES}
         arrays = {name: list(self._array(tables, name)) for name in ARRAYS}
         gateway = {name: tables[name] for name in GATEWAY_TABLES if name in tables}
+        parameters = self._parameters(tables)
+        of_site = site_parameters(gateway, folder) if parameters else {}
+        if own := {name: value for name, value in parameters.items() if name in of_site}:
+            gateway[PARAMETERS] = own
         settings = Settings(
             **read,
             libraries=arrays["library"],
             tokens=arrays["token"],
             channels=arrays["channel"],
             links=arrays["link"],
-            parameters=self._parameters(tables),
+            parameters=parameters,
             gateway=gateway,
             folder=folder,
             where=self._where,

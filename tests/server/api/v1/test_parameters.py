@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from ensue.errors import UsageError
+from ensue.federation.gateway import Gateway
 from ensue.server.settings.libraries import library_texts
 from ensue.server.settings.reading import read_settings
 from tests.server.live import Live, reading, serving, settings
@@ -105,3 +106,77 @@ def test_a_file_of_settings_gives_values_and_imports_from_its_folder(tmp_path: P
     (tmp_path / "rules/heat.cor").write_text('import "../outside.cor";\n' + RULES)
     with pytest.raises(UsageError, match="outside of the folder"):
         library_texts(read_settings(file))
+
+
+BOTH = """
+[server]
+data = "data"
+
+[[library]]
+name = "heat"
+file = "heat.cor"
+
+[parameters]
+hot = 40
+limit = 5
+
+[gateway]
+name = "office"
+
+[[service]]
+name = "bus"
+kind = "memory"
+
+[site]
+library = "site.cor"
+sites = "sites.toml"
+"""
+SITE = """
+import "limits.cor";
+eventtype A {};
+A correlation Many (A a) a{limit} { case true: push a; }
+"""
+
+
+@pytest.fixture
+def both(tmp_path: Path) -> Path:
+    """A server and a gateway in one file, each with a library of its own."""
+    (tmp_path / "heat.cor").write_text(TYPES + RULES)
+    (tmp_path / "site.cor").write_text(SITE)
+    (tmp_path / "limits.cor").write_text("parameter long limit = 3;")
+    (tmp_path / "sites.toml").write_text('[[site]]\nname = "office"\ntypes = ["A"]\n')
+    (tmp_path / "both.toml").write_text(BOTH)
+    return tmp_path / "both.toml"
+
+
+def begun(path: Path) -> tuple[Mapping[str, str], Gateway]:
+    """The texts of the server's libraries, and the gateway, as `ensue serve` begins with them."""
+    given = read_settings(path)
+    return library_texts(given), Gateway.from_config(given.gateway, given.where)
+
+
+def test_a_server_and_a_gateway_in_one_file_share_the_values(both: Path) -> None:
+    texts, gateway = begun(both)
+
+    assert "parameter double hot = 40.0;" in texts["heat"]
+    (rule,) = gateway._site._placement.rules.values()  # type: ignore[union-attr]
+    assert "count=5" in str(rule)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("limit = 5", "limmit = 5", "there is no parameter `limmit`; did you mean `limit`?"),
+        ("hot = 40", 'hot = "warm"', "`warm` does not fit parameter `hot`, a `double`"),
+        ("limit = 5", 'limit = "few"', "`few` does not fit parameter `limit`, a `long`"),
+        ('"site.cor"', '"none.cor"', "none.cor` cannot be read"),
+    ],
+)
+def test_a_value_for_neither_of_the_two_is_told(
+    both: Path, old: str, new: str, problem: str
+) -> None:
+    both.write_text(BOTH.replace(old, new))
+
+    with pytest.raises(UsageError) as caught:
+        begun(both)
+    assert problem in str(caught.value)
