@@ -83,12 +83,12 @@ def prepare(
 ANY_PORT = {"SPARK_TESTING": "0"}
 
 
-def run_to_the_end(folder: Path) -> int:
+def run_to_the_end(folder: Path, *options: str) -> int:
     """Read all that is there, and end; the code with which the command did."""
     config = folder / "stream.toml"
     endless = re.compile('trigger = ".*"')
     config.write_text(endless.sub('trigger = "available now"', config.read_text()))
-    process = start(folder)
+    process = start(folder, *options)
     try:
         return process.wait(LONGEST_RUN)
     finally:
@@ -96,7 +96,7 @@ def run_to_the_end(folder: Path) -> int:
             kill(process)
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
+def start(folder: Path, *options: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "ensue", "stream"]
     environment = {
         **os.environ,
@@ -107,7 +107,7 @@ def start(folder: Path) -> subprocess.Popen[bytes]:
     libraries = [str(folder / "rules")] if any(folder.glob("rules/*.cor")) else []
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(
-            [*command, *libraries, str(folder / "stream.toml")],
+            [*command, *libraries, str(folder / "stream.toml"), *options],
             stdout=log,
             stderr=log,
             env=environment,
