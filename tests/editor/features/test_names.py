@@ -294,3 +294,22 @@ def test_what_is_worked_out_is_not_offered_where_values_are_set() -> None:
     offered = labels(DERIVED + "Log correlation Y (Log a) a { case true: push new Log { ¦")
 
     assert offered == {"text"}
+
+
+PATTERNS = """parameter string begins = 'a%';
+parameter duration pause = 5 s;
+eventtype A { attribute string s; };
+A correlation X (A a where s LIKE begins AND s MATCHES begins AND start AFTER(pause) (s = 'x')) a
+{ case true: push a; }
+"""
+
+
+def test_a_parameter_is_renamed_where_it_is_a_pattern_or_a_window() -> None:
+    for name in ("begins", "pause"):
+        project, offset = opened(PATTERNS.replace(f" {name} =", f" {name}¦ =", 1))
+        found = rename(project, FILE, offset, "other")[FILE]
+        assert len(found) == PATTERNS.count(name)
+
+
+def test_parameters_are_offered_as_patterns() -> None:
+    assert "begins" in labels(PATTERNS.replace("LIKE begins", "LIKE ¦"))
