@@ -6,7 +6,14 @@ rejected rows. `FiguresListener` reports what each micro-batch has done, in all 
 `pipeline` runs a whole stream, from a source to a sink, as a configuration (`config`) says.
 """
 
-from ensue.spark.streaming.figures import Figures, FiguresListener, RuleFigures
+from ensue.spark.streaming.figures import Figures, FiguresListener, RuleFigures, figures_of
 from ensue.spark.streaming.job import correlate_stream, split
 
-__all__ = ["Figures", "FiguresListener", "RuleFigures", "correlate_stream", "split"]
+__all__ = [
+    "Figures",
+    "FiguresListener",
+    "RuleFigures",
+    "correlate_stream",
+    "figures_of",
+    "split",
+]

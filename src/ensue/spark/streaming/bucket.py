@@ -134,7 +134,7 @@ def run_bucket(
     rows = [row for frame in frames for row in frame.itertuples(index=False)]
     rows.sort(key=lambda row: (row.partition, row.part))
     if key[0] in STATELESS_GROUPS:
-        yield pd.DataFrame([_stateless_result(task, key[0], rows)])
+        yield pd.DataFrame([_stateless_result(task, key, rows)])
         return
     place = f"bucket {key[1]} of `{key[0]}`"
     before = None
@@ -157,7 +157,7 @@ def run_bucket(
         if before is None or moved is None:
             return
     chunks = [from_bytes(row.chunk) for row in rows if row.part != CLOCK_PART]
-    measures = Measures()
+    measures = Measures(_place_of(key))
     made = advance_bucket(task, key[0], chunks, runs, before, measures, moved)
     # A state that was changed on purpose may show only when events are read.
     with nullcontext() if before is None else damaged_if_impossible():
@@ -208,10 +208,16 @@ def _silence(
     return (time, before.heard) if time >= max(before.heard, before.latest + 1) else (None, None)
 
 
-def _stateless_result(task: StreamTask, group: str, rows: Sequence[Any]) -> dict[str, Any]:
+def _place_of(key: tuple[Any, ...]) -> str:
+    return f"{key[0]}/{key[1]}"
+
+
+def _stateless_result(
+    task: StreamTask, key: tuple[Any, ...], rows: Sequence[Any]
+) -> dict[str, Any]:
     """Rejected rows, or the measures of partitions, which keep no state."""
-    measures = Measures()
-    if group == MEASURES:
+    measures = Measures(_place_of(key))
+    if key[0] == MEASURES:
         for row in rows:
             measures.add(read_measures([row.chunk]))
         return {"chunk": None, "measures": write_measures(measures)}

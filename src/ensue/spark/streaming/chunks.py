@@ -194,7 +194,7 @@ class ChunkPacker:
 
     def measured(self, measures: Measures) -> Iterator[pa.RecordBatch]:
         measures.latest = self.latest
-        if self.latest is not None:
+        if measures.rows:
             yield self._stateless(MEASURES, write_measures(measures).encode())
 
     def _stateless(self, group: str, chunk: bytes) -> pa.RecordBatch:
@@ -259,8 +259,9 @@ def pack_read(
         for rows, router, group in zip(held, routers, packer.groups, strict=True)
     ]
     low: int | None = None
-    high = waiting = in_run = 0
+    high = waiting = in_run = rows_read = 0
     for arrival, event in records:
+        rows_read += 1
         if isinstance(event, Rejected):
             rejected.append(event)
             continue
@@ -307,14 +308,14 @@ def pack_read(
     if low is not None:
         packer.observe_run(low, high, in_run)
     yield from packer.reject(rejected)
-    yield from packer.measured(_measures_of(read))
+    yield from packer.measured(_measures_of(read, rows_read))
     yield from _packed_events(packer, task, held)
     yield from packer.clock_rows()
 
 
-def _measures_of(read: Mapping[tuple[str, ...], Sequence[int]]) -> Measures:
+def _measures_of(read: Mapping[tuple[str, ...], Sequence[int]], rows: int) -> Measures:
     """The number of events for each rule, from counts by sets of rules that read an event."""
-    measures = Measures()
+    measures = Measures(rows=rows)
     for names, (count, latest) in read.items():
         measures.count_read(names, latest, count)
     return measures

@@ -62,6 +62,7 @@ def pack_columns(
     for batch in batches:
         yield from packer.reject(_rejected_in(task, batch.column(REJECTED)))
         if batch.num_rows:
+            measures.rows += batch.num_rows
             held.append(batch)
             size += batch.nbytes
             packer.observe_times(batch.column(TIME))

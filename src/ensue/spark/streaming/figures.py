@@ -103,7 +103,7 @@ def figures_of(progress: Any) -> Figures:
     return Figures(
         query=progress.name,
         batch=progress.batchId,
-        events=progress.numInputRows,
+        events=measures.rows,
         late=measures.late,
         rejected=measures.rejected,
         rules=rules,

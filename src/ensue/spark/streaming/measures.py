@@ -3,7 +3,8 @@
 A partition or a bucket writes one `Measures` as JSON in each micro-batch. The query brings all of
 them to the driver with its progress report, and `figures` adds them up. The size of a state is its
 bytes in the checkpoint, rule by rule; waiting events belong to all rules of a bucket and are not
-counted in it.
+counted in it. What is done again because an executor was lost is told again: measures of one place
+count once.
 """
 
 from __future__ import annotations
@@ -48,9 +49,12 @@ class Measures(msgspec.Struct, omit_defaults=True):
 
     `late` counts an event once, also if several rules want it.
 
-    `latest` is the latest time of all events, wanted or not, where workers read the rows.
+    `latest` is the latest time of all events, wanted or not, where workers read the rows, and
+    `rows` is how many there were. `place` is that of the group and bucket which has told them.
     """
 
+    place: str = ""
+    rows: int = 0
     late: int = 0
     rejected: int = 0
     latest: int | None = None
@@ -60,6 +64,7 @@ class Measures(msgspec.Struct, omit_defaults=True):
         return self.rules.setdefault(name, RuleMeasures())
 
     def add(self, other: Measures) -> None:
+        self.rows += other.rows
         self.late += other.late
         self.rejected += other.rejected
         self.latest = _later(self.latest, other.latest)
@@ -93,10 +98,11 @@ def write_measures(measures: Measures) -> str:
 
 
 def read_measures(texts: Iterable[str]) -> Measures:
-    """The sum of measures that were written."""
+    """The sum of measures that were written, those of each place once."""
+    told = [msgspec.json.decode(text, type=Measures) for text in texts]
     total = Measures()
-    for text in texts:
-        total.add(msgspec.json.decode(text, type=Measures))
+    for each in {each.place: each for each in told}.values():
+        total.add(each)
     return total
 
 
