@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 
 from ensue.errors import UsageError
 
-_SECONDS_TO_START = 60.0
+SECONDS_TO_START = 60.0
 _UNPRIVILEGED = "nobody"
 _PLACES = ("/usr/lib/rabbitmq/bin", "/usr/sbin")
 """Where programs are that need not be on the path; the first RabbitMQ changes no user by itself."""
@@ -58,7 +58,9 @@ def running(kinds: Sequence[str]) -> Iterator[dict[str, str]]:
             port = free_port()
             process = _started(kind, port, folder)
             stack.callback(_end, process)
-            _wait(process, port, folder)
+            if not answers(process, port):
+                said = (folder / "log").read_text("utf-8", "replace")[-1000:]
+                raise UsageError(f"the broker for `{kind}` has not started; what it said:\n{said}")
             user = "guest:guest@" if kind == "amqp" else ""
             addresses[kind] = f"{kind}://{user}127.0.0.1:{port}"
         yield addresses
@@ -116,17 +118,17 @@ def _environment(kind: str, port: int, folder: Path) -> dict[str, str]:
     }
 
 
-def _wait(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
-    until = time.monotonic() + _SECONDS_TO_START
+def answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Whether a server takes connections, which is waited for."""
+    until = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < until and process.poll() is None:
         try:
             socket.create_connection(("127.0.0.1", port), 1).close()
         except OSError:
             time.sleep(0.05)
         else:
-            return
-    said = (folder / "log").read_text("utf-8", "replace")[-1000:]
-    raise UsageError(f"the broker for `{folder.name}` has not started; what it said:\n{said}")
+            return True
+    return False
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

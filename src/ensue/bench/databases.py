@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -17,11 +16,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from ensue.bench.brokers import free_port
+from ensue.bench.brokers import SECONDS_TO_START, answers, free_port
 from ensue.errors import UsageError
 
 KINDS: Final = ("postgresql", "mysql")
-_SECONDS_TO_START: Final = 60.0
 _UNPRIVILEGED: Final = "nobody"
 
 
@@ -40,7 +38,8 @@ def database(kind: str) -> Iterator[str]:
                 raise _failed(kind, folder)
             process = subprocess.Popen(serve, stdout=log, stderr=log, user=user, cwd="/")
         try:
-            _wait(kind, process, port, folder)
+            if not answers(process, port):
+                raise _failed(kind, folder)
             yield _created(kind, folder, port)
         finally:
             process.terminate()
@@ -86,18 +85,6 @@ def _program(name: str, places: Sequence[Path]) -> str:
     return found
 
 
-def _wait(kind: str, process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
-    until = time.monotonic() + _SECONDS_TO_START
-    while time.monotonic() < until and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-        except OSError:
-            time.sleep(0.05)
-        else:
-            return
-    raise _failed(kind, folder)
-
-
 def _failed(kind: str, folder: Path) -> UsageError:
     said = (folder / "log").read_text("utf-8", "replace")[-1000:]
     return UsageError(f"the server for `{kind}` has not started; what it said:\n{said}")
@@ -105,7 +92,7 @@ def _failed(kind: str, folder: Path) -> UsageError:
 
 def _created(kind: str, folder: Path, port: int) -> str:
     """The address of a database that is made here; a server may answer before it is ready."""
-    until = time.monotonic() + _SECONDS_TO_START
+    until = time.monotonic() + SECONDS_TO_START
     while True:
         try:
             return _create(kind, folder, port)

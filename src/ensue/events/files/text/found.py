@@ -20,7 +20,13 @@ import pyarrow.compute as pc
 from ensue.events.arrow_types import arrow_type
 from ensue.events.conformance import LARGEST_EXACT
 from ensue.events.files.chunk import Mask, Rows
-from ensue.events.mapping.instants import TIME, instants_in, null_rows, whole_numbers_in
+from ensue.events.mapping.instants import (
+    TIME,
+    ReadInstants,
+    instants_in,
+    null_rows,
+    whole_numbers_in,
+)
 from ensue.events.mapping.years import Years
 from ensue.events.time_patterns import is_pattern
 from ensue.events.types import ValueType
@@ -85,12 +91,27 @@ def none_of(count: int) -> Mask:
     return np.zeros(count, np.bool_)
 
 
-def times_in(column: pa.Array, unread: Mask, how: tuple[Any, ...]) -> Typed:
-    """Times in a column of text, with the arguments of `instants_in`; others are `unread`."""
-    found = instants_in(column, *how)
+def times_in(
+    column: pa.Array,
+    unread: Mask,
+    unit: str | None,
+    zone: ZoneInfo | None,
+    years: Years | None = None,
+    near: Rows | None = None,
+) -> Typed:
+    """Times in a column, with the arguments of `Found.times`; others are `unread`."""
+    if is_pattern(unit):
+        return _timed(instants_in(column, unit, zone, years, near), unread)
+    # A number in a unit has no zone.
+    return _timed(instants_in(column, unit, None if unit else zone), unread)
+
+
+def _timed(found: ReadInstants, unread: Mask) -> Typed:
+    """Instants as a column; rows that are `unread` have none."""
     unread = unread | found.unread
     gone = unread | found.missing
-    return Typed(pa.array(found.values, pa.int64(), mask=gone).cast(TIME), unread)
+    held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)
+    return Typed(held.cast(TIME), unread)
 
 
 class ArrowFound:
@@ -150,20 +171,18 @@ class ArrowFound:
     ) -> Typed:
         given = self.column.type
         if is_pattern(unit):
-            return times_in(*self.identities(), (unit, zone, years, near))
+            return times_in(*self.identities(), unit, zone, years, near)
         if unit is None and not pa.types.is_string(given) and not pa.types.is_null(given):
             return Typed(pa.nulls(len(self.column), TIME), self.present)
         if unit is not None and pa.types.is_boolean(given):
             return Typed(pa.nulls(len(self.column), TIME), self.present)
         found = instants_in(self.column, unit, None if unit else zone)
-        unread = found.unread
+        unread = none_of(len(self.column))
         if pa.types.is_floating(given):
             # An integer among the reals is exact as a double only up to here.
-            unread = unread | (np.abs(found.values) > LARGEST_EXACT)
+            unread = np.abs(found.values) > LARGEST_EXACT
             unread |= self.present & (unit == "ns")
-        gone = found.missing | unread
-        held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)
-        return Typed(held.cast(TIME), unread)
+        return _timed(found, unread)
 
 
 def _odd_reals(column: pa.Array) -> Mask:
@@ -283,8 +302,8 @@ class PythonFound:
         near: Rows | None = None,
     ) -> Typed:
         if is_pattern(unit):
-            return times_in(*self.identities(), (unit, zone, years, near))
-        if unit is None or self._kinds <= {str, type(None)}:
+            column, unread = self.identities()
+        elif unit is None or self._kinds <= {str, type(None)}:
             column, unread = self.texts()
         elif self._kinds <= {int, type(None)}:
             column, unread = self._whole_numbers()
@@ -293,10 +312,7 @@ class PythonFound:
             values = [_written(each) for each in self._values]
             column = pa.array(values, pa.string())
             unread = self.present & null_rows(column)
-        found = instants_in(column, unit, None if unit else zone)
-        gone = found.missing | found.unread
-        held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)
-        return Typed(held.cast(TIME), unread | found.unread)
+        return times_in(column, unread, unit, zone, years, near)
 
 
 def _as_real(value: Any) -> float | None:
@@ -370,12 +386,7 @@ class TextFound:
         years: Years | None = None,
         near: Rows | None = None,
     ) -> Typed:
-        if is_pattern(unit):
-            return times_in(*self.texts(), (unit, zone, years, near))
-        found = instants_in(self.column, unit, None if unit else zone)
-        gone = found.missing | found.unread
-        held = pa.array(found.values, pa.int64(), mask=gone if gone.any() else None)
-        return Typed(held.cast(TIME), found.unread)
+        return times_in(*self.texts(), unit, zone, years, near)
 
     def _whole_numbers(self) -> Typed:
         values, ok = whole_numbers_in(self.column)
