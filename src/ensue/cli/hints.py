@@ -149,7 +149,7 @@ def about_1970(seen: SeenEvents, unit: str | None) -> str | None:
         return None
     others = ", ".join(f"`{each}`" for each in ("s", "ms", "us", "ns") if each != unit)
     return (
-        f"{seen.in_1970:,} of {counted(read, 'event')} lie in 1970, since `time` is read in"
+        f"{seen.in_1970:,} of {counted(read, 'event')} {'lies' if read == 1 else 'lie'} in 1970, since `time` is read in"
         f" `{unit}`: its numbers may be in {others}"
     )
 

@@ -1,6 +1,5 @@
 """Text files as chunks: `json_lines` and `csv_rows`.
 
-Both find the places of values in a block of bytes (`blocks`, and the loops in
-`ensue.events.kernels`) and make typed columns of these places (`places`), without parsing a line as
-a whole.
+Both cut a file into blocks of whole records (`blocks`), have a library parse each block
+(`json_columns`, `csv_cells`), and make typed columns of what it finds (`found`).
 """
