@@ -148,8 +148,9 @@ def about_1970(seen: SeenEvents, unit: str | None) -> str | None:
     if not read or seen.in_1970 * 2 <= read:
         return None
     others = ", ".join(f"`{each}`" for each in ("s", "ms", "us", "ns") if each != unit)
+    lie = "lies" if read == 1 else "lie"
     return (
-        f"{seen.in_1970:,} of {counted(read, 'event')} {'lies' if read == 1 else 'lie'} in 1970, since `time` is read in"
+        f"{seen.in_1970:,} of {counted(read, 'event')} {lie} in 1970, since `time` is read in"
         f" `{unit}`: its numbers may be in {others}"
     )
 
