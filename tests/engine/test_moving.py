@@ -66,6 +66,32 @@ def test_timers_move_with_what_is_due_and_what_is_bound(order: tuple[str, str], 
     assert run.finish(90 * SECOND) == judge.finish(90 * SECOND)
 
 
+SILENT = """
+eventtype A { attribute string k; }; eventtype Out { attribute string k; };
+Out correlation Silent (A a) a ; timeout(3 s) unless a by k
+    { case true: push new Out { k = a.k }; }
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_timer_that_is_due_before_what_is_settled_moves(seed: int) -> None:
+    """With a lateness the order may be settled beyond a timer that no event has fired yet."""
+    library, draw = ensue.parse(SILENT), Random(seed)
+    run, judge = library.start("step", lateness="2 s"), library.start("step", lateness="2 s")
+    order = ("step", "batch")
+    time = 0
+    for number in range(80):
+        time += draw.randrange(SECOND)
+        late = draw.choice([0, 0, SECOND])
+        event = Event(f"e{number}", "s", "A", time - late, {"k": draw.choice("uvwxyz")})
+        if draw.random() < 0.3:
+            order = order[::-1]
+            run = library.resume(run.snapshot(), engine=order[0])
+
+        assert run.push(event) == judge.push(event)
+    assert run.finish(200 * SECOND) == judge.finish(200 * SECOND)
+
+
 def test_an_engine_that_is_not_there_is_named() -> None:
     library = ensue.parse(LIBRARY)
 

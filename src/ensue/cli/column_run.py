@@ -297,7 +297,7 @@ class ColumnRun:
                 self._write(stream.read())
                 self._late.take_new(stream.late)
                 stream.late.clear()
-                self.seen.take_batch(arrived.batch)
+                self.seen.take_batch(arrived.batch, arrived.ahead)
                 self._bars.counted(self.counts.events, self._outputs.written)
         return True
 

@@ -169,7 +169,7 @@ class EventRun:
         self.late.take_new(stream.late)
         stream.late.clear()
         self.latest = stream.order.latest
-        self.seen.take_batch(arrived.batch)
+        self.seen.take_batch(arrived.batch, arrived.ahead)
         return True
 
     def _enter_columns(self) -> None:

@@ -68,21 +68,28 @@ class SeenEvents:
         for event in events:
             self.take(event)
 
-    def take_batch(self, batch: Batch) -> None:
-        """Take the events of a batch of the engine `batch`."""
+    def take_batch(self, batch: Batch, refused: Any = ()) -> None:
+        """Take the events of a batch of the engine `batch`, but for some rows."""
         import numpy as np
+        import pyarrow as pa
         import pyarrow.compute as pc
 
-        types = batch.column(("type",)).values
+        types, times = batch.column(("type",)).values, batch.times
+        if len(refused):
+            is_taken = np.ones(len(batch), np.bool_)
+            is_taken[refused] = False
+            types, times = pc.if_else(pa.array(is_taken), types, None), times[is_taken]
         for each in pc.value_counts(types):
             name = each["values"].as_py()
+            if name is None:
+                continue
             self.types[name] += each["counts"].as_py()
             if name not in self.examples:
-                row = int(np.argmax(np.asarray(pc.equal(types, name))))
+                row = int(np.argmax(np.asarray(pc.fill_null(pc.equal(types, name), False))))
                 self.examples[name] = batch.event(row)
             if absent := self.absent.get(name):
                 absent -= {n for n in absent if _has_value(batch, types, name, n)}
-        self.in_1970 += int(((batch.times >= 0) & (batch.times < END_OF_1970)).sum())
+        self.in_1970 += int(((times >= 0) & (times < END_OF_1970)).sum())
 
 
 def _has_value(batch: Batch, types: Any, type_: str, attribute: str) -> bool:
@@ -93,7 +100,7 @@ def _has_value(batch: Batch, types: Any, type_: str, attribute: str) -> bool:
     missing = batch.column(path_of(attribute)).missing
     if missing is None or missing.all():
         return missing is None
-    is_type = np.asarray(pc.equal(types, type_))
+    is_type = np.asarray(pc.fill_null(pc.equal(types, type_), False))
     return bool((is_type & ~missing).any())
 
 

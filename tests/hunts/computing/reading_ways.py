@@ -27,7 +27,13 @@ from typing import Any
 
 from typer.testing import CliRunner
 
+import ensue
 from ensue.cli import app
+from ensue.cli.event_run import EventRun
+from ensue.engine.timing.jumps import max_jump
+from ensue.events.mapping import Mapping as ColumnMapping
+from ensue.library import duration_microseconds
+from tests.cli.followed import Runs, pieces_of
 
 SHORT = (1, 2, 3)
 
@@ -79,12 +85,34 @@ def hunt(seed: int) -> Mapping[str, int]:
                     f"{what} of `batch` and `step` differ with {' '.join(options)} over {form}:\n"
                     f"{first_difference(one, other)}"
                 )
+        check_followed(draw, folder, library, path, options)
         tried["records"] += len(events)
         tried["outputs"] += found["step"]["outputs"].count("\n")
         tried["refused"] += found["step"]["dead letters"].count("\n")
         tried["late"] += found["step"]["late events"].count("\n")
         tried |= seconds_beside_plain(draw, folder, library, events, of_host)
     return tried
+
+
+def check_followed(
+    draw: Random, folder: Path, library: Path, path: Path, options: Sequence[str]
+) -> None:
+    """Follow the file as it grows piece by piece: in columns as by single events."""
+    given = dict(zip(options[::2], options[1::2], strict=False))
+    if path.suffix == ".gz":
+        return
+    lateness = duration_microseconds(given.get("--lateness", "0 s"))
+    jump = given.get("--max-jump", "none")
+    mapping = ColumnMapping.parse(given["--columns"]) if "--columns" in given else None
+    loaded = ensue.load(library)
+    allowed = max_jump(loaded.checked, jump)
+    runs = Runs(folder, loaded, lateness, mapping, allowed)
+    whole = path.read_bytes()
+    pieces = {f"followed{path.suffix}": pieces_of([whole], draw.randint(1, 5))}
+    idle = draw.random() < 0.5
+    in_columns = runs.after(pieces, 1, EventRun.snapshot if idle else lambda _: None)
+    if runs.after(pieces, None) != in_columns:
+        raise AssertionError(f"followed in columns and singly differ with {' '.join(options)}")
 
 
 def drawn_events(draw: Random, of_host: str) -> list[dict[str, Any]]:

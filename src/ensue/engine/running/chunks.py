@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.core.numbering import Instants
+from ensue.engine.core.numbering import Instants, Rows
 from ensue.engine.counts import Counts
 from ensue.engine.timing.column_ordering import Arrivals, ColumnOrdering
 from ensue.engine.timing.jumps import now_problem, reach_of_now
@@ -35,10 +35,14 @@ if TYPE_CHECKING:
 
 
 class Arrived(NamedTuple):
-    """What has arrived with a chunk: its events, and its refused records in their order."""
+    """What has arrived with a chunk: its events, and its refused records in their order.
+
+    `ahead` are the events that were refused for their times.
+    """
 
     batch: Batch
     refused: list[Rejected]
+    ahead: Rows
 
 
 class ChunkStream:
@@ -88,6 +92,7 @@ class ChunkStream:
         times = checked.batch.times
         refused = list(checked.rejected)
         every = np.arange(len(times))
+        far: list[Rows] = []
         if now is not None:
             is_far = times - now > reach_of_now(self.order.max_jump)
             refused += [
@@ -96,8 +101,10 @@ class ChunkStream:
                     part.original(every[is_far]), times[is_far].tolist(), strict=True
                 )
             ]
+            far.append(every[is_far])
             every = every[~is_far]
         for each in self.order.arrive(times[every]):
+            far.append(every[each.ahead])
             ahead = part.original(every[each.ahead])
             refused += [
                 record.because(problem)
@@ -106,7 +113,7 @@ class ChunkStream:
             taken, late = every[each.taken], every[each.late]
             self._coming.append((part, times, Arrivals(taken, late, each.ahead, [], each.is_new)))
         refused.sort(key=lambda record: record.number)
-        return Arrived(checked.batch, refused)
+        return Arrived(checked.batch, refused, np.concatenate(far) if far else every[:0])
 
     def read(self) -> Iterator[BatchOutputs]:
         """The outputs of what is final by now, as they are made."""

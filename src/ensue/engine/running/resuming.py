@@ -116,7 +116,12 @@ def restore_engine(
             from ensue.engine.batch.exchanging import restore_from_step
 
             assert isinstance(engine, BatchEngine)
-            restore_from_step(engine, library, saved.state, settled)
+            # What is settled may run ahead of the clock: timers that are due have yet to fire.
+            stream = StepStream(library, Counts())
+            restore_stream(stream, library, saved.state)
+            due = stream.next_due()
+            clock = settled if settled is None or due is None else min(settled, due - 1)
+            restore_from_step(engine, library, saved.state, clock)
 
 
 def check_restored(engine: Engine, ordering: Ordering, bound: float) -> None:

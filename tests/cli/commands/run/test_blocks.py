@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import itertools
-import random
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import ensue as package
 from ensue.cli.event_run import EventRun
-from ensue.cli.outputs import OutputWriter
 from ensue.cli.progress import ProgressDisplay
-from ensue.cli.side_outputs import LateEvents, RefusedRecords
-from ensue.engine.run import Run
-from ensue.events.last_record import LastRecord
-from ensue.events.records.following import Follower, Reading
-from ensue.events.sources import open_inputs
 from tests.cli.commands.run.test_columns import LIBRARY, broken, readings
+from tests.cli.followed import Runs, pieces_of
 
 MINUTE = 60_000_000
 
@@ -47,71 +39,6 @@ def lines_of_csv(count: int) -> list[bytes]:
     return text.getvalue().encode().splitlines(keepends=True)
 
 
-class Runs:
-    """Runs over files that grow piece by piece, on all engines that may follow."""
-
-    def __init__(self, folder: Path, lateness: int) -> None:
-        self.library = package.parse(LIBRARY)
-        self.folder = folder
-        self.lateness = lateness
-
-    def after(
-        self,
-        pieces: Mapping[str, Sequence[bytes]],
-        columns_from: int | None,
-        between: Callable[[EventRun], object] = lambda _: None,
-    ) -> tuple[object, ...]:
-        """All that a run puts out whose files grow by one piece at a time."""
-        checked = self.library.checked
-        names = [self.folder / name for name in pieces]
-        out, dead, late = (self.folder / each for each in ("out", "dead", "late"))
-        for path, parts in zip(names, pieces.values(), strict=True):
-            path.write_bytes(parts[0])
-        with ExitStack() as files:
-            outputs = OutputWriter(out, checked, None, files)
-            refused = RefusedRecords("-", dead, True, files)
-            paths = [str(each) for each in names]
-            last = LastRecord()
-            follower = Follower(paths, open_inputs(paths), Reading(checked.types, None, last))
-            running = EventRun(
-                run=Run(checked, "step", self.lateness),
-                last=last,
-                refused=refused,
-                late=LateEvents(late, files),
-                outputs=outputs,
-                is_live=False,
-                by_wall_clock=False,
-                strict=False,
-                explain=False,
-                library=checked,
-                columns_from=columns_from,
-            )
-            for number in range(max(map(len, pieces.values()))):
-                for path, parts in zip(names, pieces.values(), strict=True):
-                    if 0 < number < len(parts):
-                        with path.open("ab") as file:
-                            file.write(parts[number])
-                coming = follower.records(grow=False, stops=lambda: False)
-                running.feed(coming, in_order=True, bars=ProgressDisplay())
-                between(running)
-            running.feed(follower.rest(), in_order=True, bars=ProgressDisplay())
-            running.finish(None)
-        counts = running.counts
-        return (
-            out.read_bytes(), dead.read_bytes(), late.read_bytes(),
-            counts.events, counts.late, counts.outputs, running.latest,
-            running.seen.types, running.seen.absent, refused.count, refused.first,
-        )  # fmt: skip
-
-
-def pieces_of(lines: Sequence[bytes], count: int) -> list[bytes]:
-    """Lines in pieces that end anywhere, also within a line."""
-    whole = b"".join(lines)
-    draw = random.Random(len(whole))
-    ends = sorted(draw.randrange(len(whole)) for _ in range(count - 1))
-    return [whole[a:b] for a, b in itertools.pairwise([0, *ends, len(whole)])]
-
-
 def idle(running: EventRun) -> None:
     running.feed(iter([None]), in_order=True, bars=ProgressDisplay())
 
@@ -125,7 +52,7 @@ def test_blocks_give_what_single_records_give(
     # Pieces from 64 KiB on are not too small for columns.
     lines = lines_of_json(2000) if form == "jsonl" else lines_of_csv(6000)
     pieces = {f"log.{form}": pieces_of(lines, 4)}
-    runs = Runs(tmp_path, lateness)
+    runs = Runs(tmp_path, package.parse(LIBRARY), lateness)
 
     singly = runs.after(pieces, None)
     in_columns = runs.after(pieces, 1, between)
@@ -137,7 +64,7 @@ def test_blocks_give_what_single_records_give(
 def test_files_are_merged_in_columns_as_they_are_singly(tmp_path: Path) -> None:
     lines = [each + b"\n" for each in broken(readings(3000))]
     pieces = {f"{part}.jsonl": [b"".join(lines[part::3])] for part in range(3)}
-    runs = Runs(tmp_path, 0)
+    runs = Runs(tmp_path, package.parse(LIBRARY))
 
     singly = runs.after(pieces, None)
 
