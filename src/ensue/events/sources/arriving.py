@@ -22,6 +22,17 @@ class ArrivingReader(io.BufferedReader):
     """A buffered pipe of which blocks are read as they come, however small they are."""
 
 
+def buffered(raw: io.RawIOBase, file: BinaryIO, size: int) -> BinaryIO:
+    """What is made of a file, as a file that is read in the same way."""
+    kind = ArrivingReader if isinstance(file, ArrivingReader) else io.BufferedReader
+    return cast(BinaryIO, kind(cast(Any, raw), size))
+
+
+def some_of(file: BinaryIO, most: int) -> bytes:
+    """The next bytes of a file; of one that is read as it comes, those that are there."""
+    return file.read1(most) if isinstance(file, ArrivingReader) else file.read(most)
+
+
 class Arriving(io.RawIOBase):
     """The bytes of a pipe; at most about `most` wait."""
 

@@ -7,8 +7,9 @@ it is read.
 from __future__ import annotations
 
 import io
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO
 
+from ensue.events.sources.arriving import buffered, some_of
 from ensue.events.sources.rest_of_line import Clean
 
 READ_BYTES = 1 << 20
@@ -16,7 +17,7 @@ READ_BYTES = 1 << 20
 
 def cleaned_file(file: BinaryIO, clean: Clean) -> BinaryIO:
     """A log as a file of CSV."""
-    return cast(BinaryIO, io.BufferedReader(_CleanedLog(file, clean), READ_BYTES))
+    return buffered(_CleanedLog(file, clean), file, READ_BYTES)
 
 
 class _CleanedLog(io.RawIOBase):
@@ -32,8 +33,10 @@ class _CleanedLog(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if not self._ready:
-            block = self._file.read(READ_BYTES)
-            self._ready = memoryview(self._clean(block + self._file.readline()))
+            block = some_of(self._file, READ_BYTES)
+            if not block.endswith(b"\n"):
+                block += self._file.readline()
+            self._ready = memoryview(self._clean(block))
         part = self._ready[: len(buffer)]
         buffer[: len(part)] = part
         self._ready = self._ready[len(part) :]

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, cast
 
 from ensue.errors import UsageError
 from ensue.events.record_ids import labels_of
-from ensue.events.sources.arriving import Arriving, ArrivingReader
+from ensue.events.sources.arriving import Arriving, ArrivingReader, buffered
 from ensue.events.sources.cleaning import cleaned_file
 from ensue.events.sources.contents import (
     HEAD_BYTES,
@@ -131,7 +131,7 @@ class InputFile:
         """The bytes, unpacked. A pipe can be opened once. Raises `UsageError` on failure."""
         raw = self._opened or open_file(self.path)
         if told is not None:
-            raw = cast(BinaryIO, io.BufferedReader(_Watched(raw, told), HEAD_BYTES))
+            raw = buffered(_Watched(raw, told), raw, HEAD_BYTES)
         plain = unpacked(raw, self.compression)
         clean = self.content.clean
         return plain if clean is None else cleaned_file(plain, clean)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ensue.errors import UsageError
 from ensue.events.bounds import BOUNDS, Bounds
-from ensue.events.sources.arriving import ArrivingReader
+from ensue.events.sources.arriving import some_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_BREAK = 10
@@ -19,8 +19,7 @@ class Blocks:
     """The blocks of a file. Bytes that a reader leaves of one block come first in the next."""
 
     def __init__(self, file: BinaryIO, name: str, bounds: Bounds = BOUNDS) -> None:
-        # What comes through a pipe is not waited for to fill a block.
-        self._read = file.read1 if isinstance(file, ArrivingReader) else file.read
+        self._file = file
         self._name = name
         self._size = bounds.block_bytes
         self._rest = b""
@@ -32,7 +31,7 @@ class Blocks:
         wanted = self._size
         while True:
             try:
-                taken = self._read(wanted)
+                taken = some_of(self._file, wanted)
             except OSError as error:
                 reason = error.strerror or str(error)
                 message = f"`{self._name}` cannot be read: {reason[:1].lower()}{reason[1:]}"
