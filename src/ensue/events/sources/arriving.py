@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from typing import Any, BinaryIO, cast
 
-_PIECE_BYTES = 1 << 18
+_PIECE_BYTES = 1 << 16
 _LOOK_SECONDS = 0.2
 
 

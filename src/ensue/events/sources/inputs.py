@@ -102,14 +102,13 @@ class InputFile:
     def gathered(self, most: int, seconds: float | None = None) -> InputFile:
         """The same input; of a pipe so many bytes are waited for, if it does not end before.
 
-        With `seconds` it is waited no longer than that, and the pipe is then read as it comes.
+        With `seconds` it is waited no longer than that. The pipe is then read as it comes.
         """
         if self.size is not None or self._opened is None:
             return self
         arriving = Arriving(self._opened, most)
         count = arriving.gathered(seconds)
-        kind = io.BufferedReader if seconds is None else ArrivingReader
-        opened = cast(BinaryIO, kind(arriving, HEAD_BYTES))
+        opened = cast(BinaryIO, ArrivingReader(arriving, HEAD_BYTES))
         return replace(self, _opened=opened, _gathered=count)
 
     @property
