@@ -46,6 +46,19 @@ Values = Mapping[str, ParameterValue]
 GivenValues = Mapping[str, object]
 """Values from outside, by the names of parameters: as Python has them, or as text."""
 
+
+class ParameterError(UsageError):
+    """Values from outside that do not fit. `problems` says why, by the names that were given."""
+
+    def __init__(self, problems: Mapping[str, str], there_is: str) -> None:
+        self.problems = dict(problems)
+        self.there_is = there_is
+        super().__init__(self.problems, there_is)
+
+    def __str__(self) -> str:
+        return f"{'; '.join(self.problems.values())} ({self.there_is})"
+
+
 _WHOLE = re.compile(r"[+-]?\d+")
 _TRUTHS = {"true": True, "false": False}
 
@@ -168,23 +181,23 @@ def _stand_in(type_: ValueType | None) -> ParameterValue:
 def given_values(parameters: Mapping[str, Parameter], given: GivenValues) -> Values:
     """The values of all parameters, with those that are given from outside.
 
-    Raises `UsageError` that says all that is wrong with what is given, and what there is.
+    Raises `ParameterError` with all that is wrong with what is given, and what there is.
     """
     values = {name: each.value for name, each in parameters.items()}
-    problems = []
+    problems: dict[str, str] = {}
     for name, value in given.items():
         if name not in parameters:
             known = did_you_mean(name, parameters) if parameters else ""
             guess = f"; {known}" if known.startswith("did you mean") else ""
-            problems.append(f"there is no parameter `{name}`{guess}")
+            problems[name] = f"there is no parameter `{name}`{guess}"
             continue
         try:
             values[name] = value_of(parameters[name], value)
         except (ValueError, OverflowError) as error:
             needed = type_name(parameters[name])
-            problems.append(f"`{value}` does not fit parameter `{name}`, a `{needed}`: {error}")
+            problems[name] = f"`{value}` does not fit parameter `{name}`, a `{needed}`: {error}"
     if problems:
-        raise UsageError(f"{'; '.join(problems)} ({what_there_is(parameters.values())})")
+        raise ParameterError(problems, what_there_is(parameters.values()))
     return values
 
 

@@ -7,14 +7,14 @@ of the imports. So a server keeps one text for each version of a library, which 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ensue.lang.diagnostics import Diagnostics
 from ensue.lang.expanding.parameters import GivenValues, given_values
 from ensue.lang.parsing.importing import without_imports
 from ensue.lang.parsing.parser import parse_tree
 from ensue.lang.printer import print_parameter_value
-from ensue.lang.source import Source
+from ensue.lang.source import Source, Span
 from ensue.lang.syntax import Parameter
 
 
@@ -39,6 +39,37 @@ def text_with_values(text: str, given: GivenValues) -> str:
     for span, value in sorted(edits, key=lambda edit: -edit[0].start):
         text = f"{text[: span.start]}{value}{text[span.end :]}"
     return text
+
+
+def before_values(text: str, earlier: Iterable[str]) -> str:
+    """The text as it was before values were put into it. `earlier` are older ones, latest first."""
+    spans = sorted((each.value_span for each in parameters_in(text).values()), key=_start)
+    ends = [0, *(each.end for each in spans)]
+    between = [text[a:b] for a, b in zip(ends, [*map(_start, spans), len(text)], strict=True)]
+    for each in earlier:
+        if not _has_parts(each, between):
+            break
+        text = each
+    return text
+
+
+def _start(span: Span) -> int:
+    return span.start
+
+
+def _has_parts(text: str, parts: Sequence[str]) -> bool:
+    """Whether a text consists of some parts with a value, which has no line end, between them."""
+    first, *rest = parts
+    if not rest or not text.startswith(first) or not text.endswith(rest[-1]):
+        return text == first
+    at = len(first)
+    for part in rest[:-1]:
+        found = text.find(part, at)
+        if found < 0 or "\n" in text[at:found]:
+            return False
+        at = found + len(part)
+    value = text[at : len(text) - len(rest[-1])]
+    return bool(value) and "\n" not in value
 
 
 def bundled(files: Iterable[tuple[str, str]]) -> str:

@@ -69,7 +69,12 @@ def routes(with_console: bool) -> list[BaseRoute]:
         _at(library + "/versions", GET=versions.versions),
         _at(library + "/versions/{version:int}", GET=versions.version),
         _at(library + "/difference", GET=versions.between, POST=versions.proposed),
-        _at(library + "/parameters", GET=libraries.parameters, PUT=libraries.parameters_set),
+        _at(
+            library + "/parameters",
+            GET=libraries.parameters,
+            PUT=libraries.parameters_set,
+            POST=versions.proposed_values,
+        ),
         _at(library + "/enable", POST=libraries.enabled),
         _at(library + "/disable", POST=libraries.disabled),
         _at(library + "/rollback", POST=libraries.rolled_back),

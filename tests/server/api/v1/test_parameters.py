@@ -45,7 +45,7 @@ def test_a_parameter_that_is_set_keeps_the_state_of_rules_without_it(live: Live)
     live.publish([reading(1, "a", 50), reading(2, "a", 55)])
 
     told = live.client.get("/v1/libraries/heat/parameters").json()
-    assert told == {"hot": {"type": "double", "value": 60.0}}
+    assert told == {"hot": {"type": "double", "default": 60.0, "value": 60.0}}
     change = live.client.put("/v1/libraries/heat/parameters", json={"hot": 40}).json()
     live.publish([reading(3, "a", 45)])
 
@@ -66,6 +66,46 @@ def test_a_value_that_does_not_fit_is_refused_and_changes_nothing(
 
     assert answer.status_code in (400, 422)
     assert live.client.get("/v1/libraries/heat").json()["version"] == 1
+
+
+def test_every_value_that_does_not_fit_is_told_at_its_name(live: Live) -> None:
+    live.put("parameter long limit = 3;\nparameter duration pause = 5 min;" + TYPES + RULES)
+
+    for ask in (live.client.put, live.client.post):
+        answer = ask("/v1/libraries/heat/parameters", json={"limit": "x", "pause": "5", "hot": 1})
+        assert answer.status_code == 422
+        told = answer.json()["parameters"]
+        assert list(told) == ["limit", "pause"]
+        assert "whole number" in told["limit"]
+        assert "write a number and one of" in told["pause"]
+
+
+def test_what_values_would_change_is_told_and_nothing_is_changed(live: Live) -> None:
+    live.put(TYPES + RULES)
+
+    told = live.client.post("/v1/libraries/heat/parameters", json={"hot": "40"})
+
+    found = told.json()
+    assert "+parameter double hot = 40.0; // degrees" in found["unified"]
+    assert (found["rules"]["kept"], found["rules"]["changed"]) == (["Thrice"], ["Twice"])
+    now = live.client.get("/v1/libraries/heat")
+    assert (now.json()["version"], now.headers["ETag"]) == (1, told.headers["ETag"])
+
+
+def test_a_default_is_what_the_text_said_before_values_were_set(live: Live) -> None:
+    path = "/v1/libraries/heat/parameters"
+    more = 'parameter string name = "a;b";' + TYPES + RULES
+    live.put(RULES + TYPES)
+    live.put(more)
+    live.client.put(path, json={"hot": 40})
+    live.client.put(path, json={"hot": 30, "name": "c"})
+
+    told = live.client.get(path).json()
+    assert told["hot"] == {"type": "double", "default": 60.0, "value": 30.0}
+    assert told["name"] == {"type": "string", "default": "a;b", "value": "c"}
+
+    live.put(more.replace("60.0", "50.0").replace("{3}", "{4}"))
+    assert live.client.get(path).json()["hot"]["default"] == 50.0
 
 
 def test_libraries_import_each_other_by_their_names(live: Live) -> None:

@@ -199,7 +199,7 @@ def paths() -> dict[str, Any]:
         },
         library + "/parameters": {
             "get": _operation(
-                "Get the parameters of a library, with their types and values",
+                "Get the parameters of a library: types, defaults and values",
                 _given(200, ref("Parameters")),
                 LIBRARY,
                 problems=(404,),
@@ -213,6 +213,14 @@ def paths() -> dict[str, Any]:
                 IF_MATCH,
                 body=_body(ref("Values")),
                 problems=(404, 412, *unusable),
+                role="rules",
+            ),
+            "post": _operation(
+                "Tell what values of parameters would change if they were put; changes nothing",
+                _tagged(200, ref("Difference")),
+                LIBRARY,
+                body=_body(ref("Values")),
+                problems=(404, 413, 422),
                 role="rules",
             ),
         },

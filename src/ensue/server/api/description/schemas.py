@@ -258,7 +258,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "Parameters": {
         "type": "object",
-        "additionalProperties": record(type=TEXT, value=ANYTHING),
+        "additionalProperties": record(type=TEXT, default=ANYTHING, value=ANYTHING),
     },
     "Values": {"type": "object", "additionalProperties": ANYTHING},
     "Ontology": record(

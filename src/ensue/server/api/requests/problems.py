@@ -1,8 +1,8 @@
 """Problem documents (RFC 9457): every refusal as JSON, with what was wrong and what to do.
 
 In comes whatever a route raises; out goes a response of `application/problem+json`. `type` is a
-stable name, `detail` a sentence that says what to do; `problems` and `diagnostics` list all that
-was found. An unexpected error is logged with its traceback, and answered without it.
+stable name, `detail` a sentence that says what to do; `problems`, `diagnostics` and `parameters`
+list all that was found. An unexpected error is logged with its traceback, and answered without it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ensue.errors import (
     UsageError,
 )
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expanding.parameters import ParameterError
 from ensue.server.logs.requests import REQUEST
 from ensue.server.station.feed import GoneError
 from ensue.server.station.line import BusyError
@@ -137,6 +138,8 @@ def as_problem(error: Exception) -> ProblemError:
             return ProblemError(503, "history", str(error), {"Retry-After": "2"})
         case ChangedError():
             return ProblemError(412, "changed", str(error))
+        case ParameterError():
+            return ProblemError(422, "usage", str(error), parameters=error.problems)
         case UsageError() | EnsueError():
             return ProblemError(422, "usage", str(error))
         case ClientDisconnect():

@@ -31,7 +31,7 @@ from ensue.server.api.requests.reading import (
     text_of,
 )
 from ensue.server.api.requests.turns import in_turn
-from ensue.server.api.v1.versions import author_of, what_changed
+from ensue.server.api.v1.versions import GivenAsJson, author_of, what_changed
 from ensue.server.station.preconditions import ChangedError
 from ensue.server.station.record.registry import InForce, Version
 from ensue.server.station.rules.dry_run import dry_run
@@ -141,14 +141,21 @@ def warnings_of(library: Library, text: str, name: str) -> list[dict[str, Any]]:
 
 
 async def parameters(request: Request) -> Response:
-    """The parameters that a library declares, with their values."""
+    """The parameters that a library declares, with their values, now and as the text was put."""
     name = request.path_params["name"]
     author_of(request, name)
     Parameters(request, ())
-    library = await in_turn(request, libraries_of(request).library, name)
+    libraries = libraries_of(request)
+    library = await in_turn(request, libraries.library, name)
+    defaults = await in_turn(request, libraries.defaults, name)
+    now = library.parameters
     return answered(
         {
-            each.name: {"type": type_name(each), "value": library.parameters[each.name]}
+            each.name: {
+                "type": type_name(each),
+                "default": defaults.get(each.name, now[each.name]),
+                "value": now[each.name],
+            }
             for each in library.checked.parameters
         }
     )
@@ -158,7 +165,7 @@ async def parameters_set(request: Request) -> Response:
     """Put other values of parameters in force; rules that mean the same keep their state."""
     given = Parameters(request, ("note",))
     edit = _edit(request, given.text("note") or "")
-    values = await body_of(request, dict[str, bool | int | float | str])
+    values = await body_of(request, GivenAsJson)
     libraries = libraries_of(request)
     change = await _changed(request, edit, libraries.set_parameters(edit, values))
     return _answered(request, change)

@@ -1,7 +1,7 @@
 """Versions of a library over HTTP: listed, one with its text, and what differs between two.
 
 A difference is in lines, and in rules: which keep their state, change, come and go. It is asked for
-of two versions, or of a text that is not put yet; a refused change carries it too.
+of two versions, or of a text or values that are not put yet; a refused change carries it too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from ensue.errors import LibraryError
 from ensue.events.times import format_time
+from ensue.lang.expanding.rewriting import text_with_values
 from ensue.library import Library
 from ensue.server.access.tokens import Principal
 from ensue.server.api.requests.conditions import quoted, tagged
@@ -21,6 +22,7 @@ from ensue.server.api.requests.problems import diagnostic
 from ensue.server.api.requests.reading import (
     Parameters,
     answered,
+    body_of,
     libraries_of,
     principal_of,
     require_subject,
@@ -32,6 +34,9 @@ from ensue.server.station.record.registry import Version
 from ensue.server.station.rules.differences import RuleEffects, rule_effects, text_difference
 from ensue.server.station.rules.libraries import LAST_VERSION, Edit, Libraries
 from ensue.server.station.station import Station
+
+GivenAsJson = dict[str, bool | int | float | str]
+"""Values of parameters in a body; a text is read as the type of its parameter."""
 
 
 def author_of(request: Request, name: str) -> Principal:
@@ -109,8 +114,24 @@ async def proposed(request: Request) -> Response:
     Parameters(request, ())
     text = await text_of(request)
     libraries = libraries_of(request)
+    old = None if libraries.tag(name) is None else libraries.version(name)
+    return await _would_change(request, old, text)
+
+
+async def proposed_values(request: Request) -> Response:
+    """What other values of parameters would change if they were set; nothing is changed."""
+    name = request.path_params["name"]
+    author_of(request, name)
+    Parameters(request, ())
+    values = await body_of(request, GivenAsJson)
+    old = libraries_of(request).version(name)
+    text = await in_turn(request, text_with_values, old.text, values)
+    return await _would_change(request, old, text)
+
+
+async def _would_change(request: Request, old: Version | None, text: str) -> Response:
+    name, libraries = request.path_params["name"], libraries_of(request)
     tag = libraries.tag(name)
-    old = None if tag is None else libraries.version(name)
     answer = answered(await in_turn(request, _proposed, libraries, name, old, text))
     return answer if tag is None else tagged(request, answer, tag)
 

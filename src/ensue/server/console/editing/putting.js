@@ -1,4 +1,4 @@
-// A text is put in force: with the difference shown before anything is replaced, a note for those
+// A text, or other values of its parameters, are put in force: with the difference shown before anything is replaced, a note for those
 // who read it later, and never over what others have put meanwhile without their being told.
 // The server compares; it makes a change only to what its author has seen (`If-Match`).
 
@@ -37,12 +37,13 @@ export function noteField(value = "") {
   return h("input.grow", { value, maxlength: "1000", placeholder: "what for? Others read it among the versions", "aria-label": "note", id: "note" });
 }
 
-export async function putInForce({ name, text, seen = null, note = "" }) {
+export async function putInForce({ name, text, values, seen = null, note = "" }) {
   // `seen` is what the text was made from: its tag, text and version; none where it is a new one.
+  // `values` of parameters are put in place of a text.
   // Gives one of: `done`; `findings`; `merged` with the `base` that it was merged with; `theirs`;
   // or null, if it is not to be put after all.
   for (let allowed = seen?.tag; ;) {
-    const { value: found, tag } = await answer(`${pathOf(name)}/difference`, { method: "POST", body: text, type: "text/plain" });
+    const { value: found, tag } = await answer(`${pathOf(name)}/${values ? "parameters" : "difference"}`, { method: "POST", ...sent(text, values) });
     const wrong = found.diagnostics.filter((each) => each.severity === "error");
     if (wrong.length) return { findings: found.diagnostics };
     if (tag && !found.unified) return { done: null, tag };
@@ -53,7 +54,7 @@ export async function putInForce({ name, text, seen = null, note = "" }) {
       note = agreed.note;
     }
     // What others have changed is told by the server, with its refusal of a change to what is gone.
-    const result = await tryPut(name, text, isChanged ? allowed : tag, note);
+    const result = await tryPut(`${pathOf(name)}${values ? "/parameters" : ""}`, sent(text, values), isChanged ? allowed : tag, note);
     if (!result.problem) return result;
     const choice = await conflict(name, result.problem, text, seen);
     if (choice !== "replace") return choice;
@@ -61,11 +62,14 @@ export async function putInForce({ name, text, seen = null, note = "" }) {
   }
 }
 
-async function tryPut(name, text, tag, note) {
+function sent(text, values) {
+  return values ? { body: values } : { body: text, type: "text/plain" };
+}
+
+async function tryPut(path, sent, tag, note) {
   const headers = tag ? { "If-Match": tag } : { "If-None-Match": "*" };
-  const path = `${pathOf(name)}${note ? `?note=${encodeURIComponent(note)}` : ""}`;
   try {
-    const given = await answer(path, { method: "PUT", body: text, type: "text/plain", headers });
+    const given = await answer(`${path}${note ? `?note=${encodeURIComponent(note)}` : ""}`, { method: "PUT", ...sent, headers });
     return { done: given.value, tag: given.tag };
   } catch (error) {
     if (error.status === 412) return { problem: error };
@@ -88,12 +92,14 @@ async function agree(name, found, note) {
 }
 
 async function conflict(name, problem, text, seen) {
+  // Without a text it is about values, which can be put into a text of others.
   const { current, since = [], difference: theirs } = problem.document;
   if (!current) {
     const again = await choose(`${name} was deleted meanwhile`, h("p", "Its versions are kept. Your text can be put as the next one."), [["replace", "put mine", "strong"]], { cancel: "go on editing" });
     return again;
   }
-  const merge = seen ? merged(seen.text, text, current.text) : null;
+  const isText = text !== undefined;
+  const merge = seen && isText ? merged(seen.text, text, current.text) : null;
   const base = { tag: current.etag, text: current.text, version: current.version };
   const list = since.length ? since : [current];
   const chosen = await choose(`Others have changed ${name} meanwhile`, [
@@ -106,8 +112,8 @@ async function conflict(name, problem, text, seen) {
     h("p.note", "Whatever you choose, every version stays in the list of versions."),
   ], [
     ...(merge ? [["merge", "merge both", "strong"]] : []),
-    ["replace", "replace theirs by mine …"],
-    ...(seen ? [["theirs", "take theirs"]] : []),
+    ["replace", isText ? "replace theirs by mine …" : "put my values into theirs …"],
+    ...(seen && isText ? [["theirs", "take theirs"]] : []),
   ], { cancel: "go on editing" });
   if (chosen === "merge") return { merged: merge, base };
   if (chosen === "theirs") return { theirs: base };

@@ -12,6 +12,7 @@ import { Draft } from "../editing/drafts.js";
 import { Editor } from "../editing/editor.js";
 import { change, difference, noteField, pathOf, putInForce, versionLine } from "../editing/putting.js";
 import { Undo } from "../editing/undo.js";
+import { Values } from "./parameters.js";
 import { bring } from "./playground.js";
 import { DryRun } from "./trying.js";
 import { Versions } from "./versions.js";
@@ -43,6 +44,7 @@ export function library(main, name) {
     restored: () => load({ isFresh: true }),
     seen: () => latest?.tag,
   });
+  const values = new Values(name, { seen: () => latest, changed: () => load() });
   const work = h("section.panel", { hidden: true }, told, editor.element,
     h("div.bar", tried.controls, h("span.grow"),
       h("button", { onclick: () => undo.undo(), title: "take back the last edit (Ctrl-Z)" }, "undo"),
@@ -66,6 +68,7 @@ export function library(main, name) {
       if (latest && latest.version !== found.value.version) versions.load();
       latest = { ...found.value, tag: found.tag };
       show();
+      values.load();
       if (!base || isFresh) begin();
       else if (!isChanged() && latest.text !== base.text) follow();
       else if (latest.text === base.text) base = seenOf(latest);
@@ -218,6 +221,7 @@ export function library(main, name) {
   }
 
   async function leave() {
+    if (!isChanged()) return await choose("Leave the parameters?", h("p", `The values that you have typed for ${name} are not on the server, and are gone when you leave.`), [["leave", "leave, forget them", "danger"]], { cancel: "go on editing" });
     const chosen = await choose("Leave the editor?", h("p", `What you have changed in ${name} is not on the server. As a draft, it stays in this browser, and is there when you come back.`), [
       ["keep", "leave, keep the draft", "strong"], ["discard", "leave, discard it", "danger"],
     ], { cancel: "go on editing" });
@@ -230,9 +234,9 @@ export function library(main, name) {
     if (!isElsewhere) undo.key(event);
   };
 
-  fill(main, h("p", h("a", { href: "#/libraries" }, "← all libraries")), head, work, tried.element, versions.element);
+  fill(main, h("p", h("a", { href: "#/libraries" }, "← all libraries")), head, values.element, work, tried.element, versions.element);
   document.addEventListener("keydown", onKey);
-  guarded(isChanged, leave);
+  guarded(() => isChanged() || (base !== null && values.isChanged), leave);
   load();
   const watching = setInterval(() => { if (!document.hidden && base && !document.querySelector("dialog[open]")) load(); }, WATCH);
   return () => {

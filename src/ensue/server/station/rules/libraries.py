@@ -23,8 +23,8 @@ from ensue.errors import UsageError
 from ensue.events.times import format_time
 from ensue.history.asking.prepared import asks_history
 from ensue.lang.diagnostics import did_you_mean
-from ensue.lang.expanding.parameters import GivenValues
-from ensue.lang.expanding.rewriting import text_with_values
+from ensue.lang.expanding.parameters import GivenValues, python_value, value_of
+from ensue.lang.expanding.rewriting import before_values, parameters_in, text_with_values
 from ensue.library import Library
 from ensue.server.settings.reading import NAME
 from ensue.server.station.preconditions import ALWAYS, ChangedError, Precondition, digest
@@ -114,6 +114,14 @@ class Libraries:
         if hosted is not None:
             return hosted.library
         return self._station.read_library(self.version(name).text, name)
+
+    def defaults(self, name: str) -> dict[str, object]:
+        """Values of the parameters as the text was put, before others were set."""
+        now = self.version(name)
+        earlier = [each for each in self._registry.versions(name) if each.version < now.version]
+        text = before_values(now.text, (each.text for each in earlier))
+        declared = parameters_in(text).values()
+        return {each.name: python_value(value_of(each, each.value)) for each in declared}
 
     def tag(self, name: str) -> str | None:
         """The tag of a library that is in force; None if there is none of the name."""
