@@ -16,7 +16,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Work:
-    """What is measured, on what it is measured (made anew each time, off the clock)."""
+    """A call to measure, and what makes its argument before each repeat, unmeasured."""
 
     run: Callable[[Any], Any]
     prepare: Callable[[], Any] = lambda: None

@@ -278,7 +278,7 @@ def about_encoding(example: str | None) -> str | None:
 def about_lines(
     read: int, refused: int, objects: int, file: str = "FILE", raw: bytes | str | None = None
 ) -> str | None:
-    """For an input of JSON lines none of which is a JSON object."""
+    """For an input of JSON lines without a single JSON object."""
     if read or not refused or objects:
         return None
     text = raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw or b""

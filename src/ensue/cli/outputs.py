@@ -77,7 +77,7 @@ class Destination:
 
 
 def silent_at_first(library: CheckedLibrary) -> set[str]:
-    """The rules that could put something out, of which none has yet."""
+    """The rules that can put something out and have not done so yet."""
     # What an internal rule puts out stays in the library.
     return {each.name for each in library.correlations if each.role != "internal"}
 

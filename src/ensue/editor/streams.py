@@ -20,7 +20,7 @@ LONGEST_HEADER: Final = 4096
 
 
 class BoundedInput:
-    """Stands in for a binary stream, of which lines are headers and parts are messages."""
+    """Stands in for a binary stream: headers are read as lines, messages as parts."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

@@ -38,7 +38,7 @@ class Sizes:
     """The same for a table that many rules of the step engine share."""
 
     transitions_of_a_window: int = 160
-    """The most transitions of a generated window, of which every key holds all states."""
+    """The most transitions of a generated window, since every key holds all of its states."""
     transitions_without_keys: int = 2500
     """The same for a rule without keys."""
     lines_of_a_window: int = 20_000

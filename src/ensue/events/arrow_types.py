@@ -130,7 +130,7 @@ def _held(type_: pa.DataType) -> pa.DataType | None:
 
 
 def _is_whole_decimal(type_: pa.DataType) -> bool:
-    """Whether values of a type are whole numbers, of which 64 bits may hold all."""
+    """Whether values of a type are whole numbers that may all fit 64 bits."""
     return bool(
         pa.types.is_decimal(type_) and type_.scale == 0 and type_.precision <= _DIGITS_OF_64_BITS
     )

@@ -350,7 +350,7 @@ def _machine(
 
 
 def _columns(rows: list[tuple[str, str]], page: Page) -> Iterator[str]:
-    """Lines of two columns, of which the second is wrapped."""
+    """Lines of two columns; the second is wrapped."""
     longest = max((len(left) for left, _ in rows), default=0)
     room = min(LONGEST_HEAD, longest)
     indent = " " * (room + 4 if room else 2)

@@ -177,7 +177,7 @@ class History:
     # --- asking ---------------------------------------------------------------------------------
 
     def matches(self, filter: FilterLike, event: EventLike) -> bool:  # noqa: A002
-        """Whether an event matches a filter, surely, with what is stored now; itself left out."""
+        """Whether an event certainly matches a filter, by what is stored now without it."""
         return self._ask(filter, event, possibly=False)
 
     def possibly(self, filter: FilterLike, event: EventLike) -> bool:  # noqa: A002

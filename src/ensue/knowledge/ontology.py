@@ -131,15 +131,15 @@ class Ontology:
         return snapshot.test(word, snapshot.names.find(left), snapshot.names.find(right))
 
     def more_specific(self, name: str) -> list[str]:
-        """What `IS_A` the concept, itself left out, by name."""
+        """The names of the concepts that are `IS_A` this one, without its own."""
         return self._listed(name, "IS_A")
 
     def less_specific(self, name: str) -> list[str]:
-        """What `SUBSUMES` the concept, itself left out, by name."""
+        """The names of the concepts that `SUBSUMES` this one, without its own."""
         return self._listed(name, "SUBSUMES")
 
     def equivalent(self, name: str) -> list[str]:
-        """What is `SAME_AS` the concept, itself left out, by name."""
+        """The names of the concepts that are `SAME_AS` this one, without its own."""
         return self._listed(name, "SAME_AS")
 
     def values(self, of_property: str, concept: str) -> list[str]:

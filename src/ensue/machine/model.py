@@ -39,7 +39,7 @@ class PortAtom:
 
 @dataclass(frozen=True, slots=True)
 class PredicateAtom:
-    """An event that is read and of which a predicate holds."""
+    """An event that is read and for which a predicate holds."""
 
     predicate: Expression
 

@@ -26,10 +26,15 @@ PAGES = [pytest.param(page, id=page.name) for page in read_pages() if page.needs
 
 
 @pytest.fixture(autouse=True)
-def _needs_spark() -> None:
-    pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
+def _a_session_of_its_own() -> Iterator[None]:
+    """Each page begins without a session, as its reader does; its commands may leave one."""
+    pyspark = pytest.importorskip("pyspark.sql", reason="the `spark` extra is not installed")
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         skip_as_missing("Spark needs Java 17, and there is no Java here")
+    yield
+    session = pyspark.SparkSession.getActiveSession()
+    if session is not None:
+        session.stop()
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -273,7 +273,7 @@ def restore_rule(rule: Rule, saved: SavedRule) -> None:
     for place, (saved_key, number, places) in enumerate(saved.keys):
         extra = saved.extras.get(place, SavedExtra())
         if not 0 <= extra.last_read < MOST_READINGS or not all(map(_is_instant, _times_in(extra))):
-            raise damaged(f"`{rule.name}` has times or numbers that there are none of")
+            raise damaged(f"`{rule.name}` has times or numbers out of range")
         instance = rule.begin(restore_key(saved_key), 0)
         instance.last_read = extra.last_read
         active = item_at(saved.states, number)

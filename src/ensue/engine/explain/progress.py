@@ -119,7 +119,7 @@ class _Look:
 def filter_progress(
     correlation: FilterCorrelation, instance: FilterInstance, now: int
 ) -> Progress | None:
-    """The branch of which most is complete; None if all of them are aborted."""
+    """The most complete branch; None if all branches are aborted."""
     found = [
         _with_clauses(instance, branch, _branch_progress(correlation, branch, now), now)
         for branch in instance.branches
@@ -318,7 +318,7 @@ def _joined(place: Place, looks: Sequence[_Look], word: str) -> _Look:
 
 
 def ecl_progress(instance: EclInstance) -> Progress | None:
-    """The pushed expression under way of which most is complete, or all that comes before it.
+    """The most complete pushed expression that has begun, or all that comes before it.
 
     None if the whole is finished.
     """

@@ -58,7 +58,7 @@ class Origin:
         return cls(path, unit) if colon and path and unit in UNITS else cls(text)
 
     def sources(self, names: Collection[str]) -> tuple[str, ...]:
-        """The columns or paths, of which several are joined; a column of the whole name is one."""
+        """The columns or paths; several are joined. A column with the whole name counts as one."""
         if JOINT not in self.path or self.path in names:
             return (self.path,)
         return tuple(part.strip() for part in self.path.split(JOINT))

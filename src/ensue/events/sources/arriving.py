@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.2
 
 
 class ArrivingReader(io.BufferedReader):
-    """A buffered pipe of which blocks are read as they come, however small they are."""
+    """A buffered pipe whose blocks are read as they come, however small."""
 
 
 def buffered(raw: io.RawIOBase, file: BinaryIO, size: int) -> BinaryIO:

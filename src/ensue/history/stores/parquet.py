@@ -207,7 +207,7 @@ class ParquetStore(SqlStore):
 
 
 def _longest_run(numbers: Sequence[int], small: set[int]) -> list[int]:
-    """The most small files of which no other stands between two."""
+    """The longest run of small files that no other file interrupts."""
     best: list[int] = []
     run: list[int] = []
     for number in numbers:

@@ -370,7 +370,7 @@ class _Step:
 
 
 def _one_is_active(x: LabelExpression) -> frozenset[str] | None:
-    """Labels of which at least one is active whenever a case runs, whichever labels are aborted.
+    """Labels, at least one of which is active whenever a case runs, whichever labels are aborted.
 
     None if a case may run without an active label. An aborted label is left out of `&`, so that one
     of its parts alone may decide.

@@ -20,7 +20,7 @@ class ChangedError(UsageError):
 
 
 class Precondition(NamedTuple):
-    """Tags of which one has to be that of the present state, or that there is nothing yet."""
+    """Tags, one of which must be that of the present state, or say that there is none yet."""
 
     tags: frozenset[str] | None = None
     """None asks nothing; `ANY` asks only that something is there."""

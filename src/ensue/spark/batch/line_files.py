@@ -277,7 +277,7 @@ def _near(records: DataFrame, allowed: float) -> DataFrame:
 
 
 def _near_in_columns(records: DataFrame, allowed: float) -> DataFrame:
-    """Events in columns, of which those too far from the others ask for whole events.
+    """Events in columns; whole events are asked for where one lies too far from the others.
 
     What is rejected is told as a whole, which columns are not. It is rare enough to read again.
     """
@@ -360,7 +360,7 @@ def unread_types(is_event: Column, type_: Column, library: CheckedLibrary) -> li
 
 
 def _whole_files(lines: DataFrame, task: LinesTask) -> DataFrame:
-    """The records of files of which each is read by one task, or all by one that counts them."""
+    """The records of files, each read by one task, or all by one task that counts them."""
     placed = lines.mapInArrow(for_workers(place_lines, task), PLACED_DDL)
     in_order = placed.repartition("rank").sortWithinPartitions(ARRIVAL)
     return in_order.mapInArrow(for_workers(read_whole_files, task), PAYLOAD_DDL)

@@ -127,7 +127,7 @@ def _read_by_rules(library: Library) -> set[str]:
 
 
 def _columns_read(library: Library, reading: FileReading) -> set[str] | None:
-    """The columns of which a run may read something; None if that is all of them."""
+    """The columns that a run may read; None for all of them."""
     if any(group.sends_on for group in plan_of(library.checked).groups):
         return None
     names = {*attribute_names(library.checked.types), *_read_by_rules(library), *CONTEXT_COLUMNS}

@@ -138,7 +138,7 @@ class _Translation:
 
 
 def weight(expression: Expression) -> int:
-    """An estimate of the number of SQL nodes of an expression, some of which are written twice."""
+    """An estimate of the SQL nodes of an expression; some are written twice."""
     match expression:
         case Literal() | Name() | Exists():
             return 1

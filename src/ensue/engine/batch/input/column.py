@@ -284,7 +284,7 @@ class Texts(NamedTuple):
 
     @classmethod
     def held(cls, data: Any, offsets: Any) -> Texts:
-        """Texts of which another owner keeps the bytes; read-only."""
+        """Texts whose bytes belong to another owner; read-only."""
         return cls(read_only(data), read_only(offsets))
 
     def take(self, index: Any, largest_offset: int = LARGEST_OFFSET) -> pa.Array:

@@ -166,7 +166,7 @@ class Matcher:
         return self._with_predicates(batch, found)
 
     def _keep(self, bits: Any, bit: int, held: Any) -> None:
-        """Take a bit from all rows of which a test does not hold."""
+        """Clear a bit in all rows for which a test does not hold."""
         one = self._dtype(1 << bit % WORD)
         word = self._word(bits, bit)
         word &= held.astype(self._dtype) * one | ~one

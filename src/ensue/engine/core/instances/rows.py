@@ -68,7 +68,7 @@ def _in_attributes(places: frozenset[int]) -> BindPlaces:
 
 
 def _in_list(few: BindPlaces | None, others: Sequence[int]) -> BindPlaces:
-    """Binds places of which at least one is in the list."""
+    """Binds places, at least one of which is in the list."""
 
     def bind(held: Any, numbered: NumberedEvent) -> None:
         if few is not None:

@@ -85,7 +85,7 @@ Readers = tuple[PlanEntry, ...]
 
 
 class GroupReading:
-    """How a group reads the events of a type of which certain tests hold.
+    """How a group reads the events of a type for which certain tests hold.
 
     `key` says which of the keys of the type the group reads by, `visits` has the rules with their
     letters, and `is_noop` says that no rule leaves its start by such an event.
@@ -118,7 +118,7 @@ class GroupInterest:
         self._bits[needed][self._group.number_of(rule)] |= bit
 
     def reading(self, tests: int) -> GroupReading | None:
-        """How the group reads an event of which exactly these tests hold."""
+        """How the group reads an event for which exactly these tests hold."""
         if not self._by_test:
             self._index()
         met = list(self._by_test.get(0, ()))

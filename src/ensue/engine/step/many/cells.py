@@ -73,7 +73,7 @@ class StepTables(PackedTables):
         return max(self.shape_widths(), default=1)
 
     def add_shape(self, example: Rule) -> int:
-        """The number of a shape that is new, of which this is a rule."""
+        """The number of a new shape, that of this rule."""
         correlation, machine = example.correlation, example.machine
         assert machine is not None, "a rule in cells has a machine"
         atoms = event_atoms(correlation, machine)

@@ -307,7 +307,7 @@ class StepGroup:
         return state
 
     def _free_expired(self, now: int) -> int:
-        """Free the cells of which all has left the window; returns how many there were."""
+        """Free the cells that the window has emptied, and return their number."""
         owners = self._cells.free_expired(now)
         for rule, key in owners:
             state = self._states[key]

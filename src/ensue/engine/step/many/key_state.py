@@ -69,7 +69,7 @@ class KeyState:
         self._latest: tuple[str, Sequence[int], Sequence[int]] | None = None
 
     def keep(self, number: int, event: Event) -> None:
-        """Keep an event of an instance, in place of one of which only the id is known."""
+        """Keep an event of an instance in place of its id."""
         known = self.events.get(number)
         if known is None or known.type == "":
             self.events[number] = event

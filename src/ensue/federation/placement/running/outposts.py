@@ -276,7 +276,7 @@ class Outpost:
             ]
 
     def _sweep(self, now: int) -> None:
-        """Drop the keys of which the window has left nothing."""
+        """Drop the keys that the window has emptied."""
         if self._window is None or len(self._keys) < self._sweep_at:
             return
         oldest = now - self._window

@@ -155,7 +155,7 @@ class _Port(_Part):
 
     @property
     def kept(self) -> Sequence[Start]:
-        """The starts of which all others follow."""
+        """The starts from which all others follow."""
         return () if self.start is None else (self.start,)
 
     @kept.setter

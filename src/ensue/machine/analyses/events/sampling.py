@@ -80,7 +80,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class GivenScope:
-    """The names of an event, some of which are given values."""
+    """The names of an event, some with given values."""
 
     event: Event
     given: Mapping[Parts, Any]

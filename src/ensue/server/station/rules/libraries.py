@@ -67,7 +67,7 @@ class LibraryChange(msgspec.Struct, frozen=True):
 
 
 class Edit(NamedTuple):
-    """Who changes which library, why, and what of it that author has seen."""
+    """Who changes a library and why, and which version the author has seen."""
 
     name: str
     author: str

@@ -61,7 +61,7 @@ class ColumnsReader:
             told["rejected"] = 1
 
     def _dictionaries(self) -> list[str]:
-        """The column of types, of which there are few."""
+        """The column of types; there are few of them."""
         origin = self._mapping.columns.get("type")
         name = "type" if origin is None else origin.path
         return [name] if name in self._task.names else []

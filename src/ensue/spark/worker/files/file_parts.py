@@ -108,7 +108,7 @@ def read_part(reader: LinesReader, part: FilePart, told: dict[str, Any]) -> Batc
 
 
 def _places(part: FilePart, first: int, count: int) -> pa.Table:
-    """The places of lines, of which so many come before in the part (`line_places`)."""
+    """The places of lines; `line_places` says how many come before them in the part."""
     numbers = np.arange(first, first + count)
     file = pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int32)), [part.file])
     return pa.table(

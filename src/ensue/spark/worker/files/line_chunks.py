@@ -181,7 +181,7 @@ class LinesReader:
             yield from self._read_block((file, int(starts[begin])), places, lines, rows)
 
     def read_block(self, file: str, start: int, places: pa.Table, block: bytes) -> Batches:
-        """The records of whole lines of one block of a file, none of which is its first.
+        """The records of whole lines of one block of a file, without its first line.
 
         Lines that can be read as they stand are not parted before.
         """

@@ -249,7 +249,7 @@ def _key_numbers(key: pa.Array) -> Numbers:
 
 
 def _mixed(numbers: Numbers) -> Numbers:
-    """Numbers of which every bit depends on all bits of those given (SplitMix64)."""
+    """Numbers in which every bit depends on all bits of those given (SplitMix64)."""
     numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return numbers ^ (numbers >> np.uint64(31))

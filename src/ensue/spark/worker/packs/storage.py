@@ -74,7 +74,7 @@ def _write_stream(sink: pa.NativeFile, rows: pa.RecordBatch) -> None:
 
 
 def repeated(value: Any, count: int, type_: pa.DataType) -> pa.Array:
-    """A column of one value. Bytes in a buffer, of which there may be many, are not copied."""
+    """A column of one value. Bytes in a buffer may be many, and are not copied."""
     if isinstance(value, pa.Buffer):
         offsets = pa.py_buffer(np.array([0, value.size], np.int32))
         return pa.Array.from_buffers(type_, 1, [None, offsets, value])
