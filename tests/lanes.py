@@ -49,6 +49,8 @@ LANES = {
 Spark; what starts programs, servers and sessions of its own, and waits for them, is beside it."""
 
 SLOWEST = 50
+TESTS_HAVE_FAILED = 1
+"""The exit code of a pytest that has come to its end; with others it has not."""
 MOST_AGAIN = 20
 """With more failures than that, something is broken, and no second run says otherwise."""
 POLL_SECONDS = 0.2
@@ -116,7 +118,7 @@ def _run_again(lanes: Sequence[Lane], options: Sequence[str], folder: Path) -> l
         return []
     unsteady = []
     for lane in lanes:
-        if not lane.failed:
+        if not lane.failed or lane.code != TESTS_HAVE_FAILED:
             continue
         before = lane.failed
         again = _start(lane.name, [*options, "--last-failed"], folder)
