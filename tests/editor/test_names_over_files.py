@@ -57,6 +57,22 @@ def test_a_name_leads_to_its_definition_in_another_file(project: Project, tmp_pa
     assert places(project, rules, RULES, "limit}") == [("types.cor", TYPES.index("limit"))]
 
 
+def test_mistakes_that_were_there_before_do_not_forbid_a_new_name(
+    project: Project, tmp_path: Path
+) -> None:
+    path = tmp_path / "rules.cor"
+    wrong = RULES.replace("limit = 3", "limit = 0")
+    project.open(path, wrong)
+    assert [each.code for each in check_file(project, path).diagnostics] == ["bad-count"]
+
+    renamed = rename(project, path, wrong.index("Many as"), "Lots")
+
+    assert {each.name: len(edits) for each, edits in renamed.items()} == {
+        "rules.cor": 1,
+        "many.cor": 1,
+    }
+
+
 def test_an_import_that_is_not_there_is_told(project: Project, tmp_path: Path) -> None:
     project.open(tmp_path / "rules.cor", RULES.replace("many.cor", "mny.cor"))
 

@@ -93,10 +93,10 @@ def _refuse_changed_meaning(
 ) -> None:
     after = _with_edits(project, renamed)
     for path in renamed:
-        before = Counter(_messages(project, path))
         # Findings about the old name will be made about the new one.
-        told = Counter(
-            (code, _as_before(text, symbols, name)) for code, text in _messages(after, path)
+        before, told = (
+            Counter((code, _as_before(text, symbols, name)) for code, text in _messages(each, path))
+            for each in (project, after)
         )
         for (_, message), count in (told - before).items():
             if count:
@@ -123,8 +123,9 @@ def _messages(project: Project, path: Path) -> list[tuple[str, str]]:
 
 
 def _as_before(text: str, symbols: Sequence[Referent], name: str) -> str:
-    """A message about the new name, as it would have been about the old one."""
-    return text.replace(f"`{name}`", f"`{symbols[0].name}`")
+    """A message about the new name, as it would have been about the old one: `use Old as Two`."""
+    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return re.sub(r"`[^`]*`", lambda quoted: word.sub(symbols[0].name, quoted[0]), text)
 
 
 def _with_edits(project: Project, renamed: Renamed) -> Project:
