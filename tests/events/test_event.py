@@ -90,3 +90,5 @@ def test_a_mapping_of_extensions_is_answered_with_their_names() -> None:
     """It would become an extension that is called `extensions`."""
     with pytest.raises(ValueError, match=r"Event\.of\('A', \.\.\., tenant='x', level=3\)"):
         Event.of("A", time=0, extensions={"tenant": "x", "level": 3})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"Event\.of\('A', \.\.\., tenant=\.\.\.\)"):
+        Event.of("A", time=0, extensions={})  # type: ignore[arg-type]

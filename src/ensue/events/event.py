@@ -74,7 +74,8 @@ class Event(msgspec.Struct, frozen=True, repr_omit_defaults=True):
         if isinstance(more := extensions.get("extensions"), Mapping):
             written = ", ".join(f"{name}={value!r}" for name, value in more.items())
             raise ValueError(
-                f"extensions are given by their names: `Event.of({type!r}, ..., {written})`"
+                "extensions are given by their names:"
+                f" `Event.of({type!r}, ..., {written or 'tenant=...'})`"
             )
         if taken := sorted(RESERVED & extensions.keys()):
             raise ValueError(f"`{taken[0]}` is no extension: a CloudEvent has its own place for it")

@@ -112,11 +112,11 @@ def nothing_there(mistake: Mistake) -> str | None:
     if re.search(r"\bis\s+(?:not\s+)?\Z", mistake.before, re.IGNORECASE):
         return "`IS` asks for `NULL` only: values are compared by `=` and `!=`"
     if re.search(r"\bin\s+\Z", mistake.before, re.IGNORECASE) and mistake.accepted == {"LPAR"}:
+        braces = re.match(r"\{\s*([^{}]*?)\s*\}", mistake.rest)
+        inside = braces[1] if braces is not None else found
         if re.search(r"(?:\bmodes\s*\{|[};])\s*in\s+\Z", mistake.before):
-            guard = re.match(r"\{\s*([^{}]*?)\s*\}", mistake.rest)
-            inside = guard[1] if guard is not None else found
             return f"what begins a mode stands in round brackets: `in ({inside}) do {{ ... }}`"
-        return f"what `IN` chooses from stands in brackets: `IN ({found})`"
+        return f"what `IN` chooses from stands in round brackets: `IN ({inside})`"
     return None
 
 
