@@ -166,6 +166,20 @@ def test_rules_are_put_listed_tried_and_put_back(ensue: Shell, live: Live) -> No
     assert "there is no library `heat`" in ensue("rules", "get", "heat", code=2).stderr
 
 
+def test_values_of_parameters_are_set_in_what_is_tried_and_put(ensue: Shell, live: Live) -> None:
+    text = "parameter double hot = 60.0;" + RULES.replace("> 60", "> hot")
+    (ensue.folder / "heat.cor").write_text(text)
+    ensue("rules", "put", "heat", "heat.cor")
+    live.publish([reading(1, "a", 20), reading(2, "a", 50)])
+
+    assert "1 output" in ensue("rules", "try", "heat", "heat.cor", "--set", "hot=40").stdout
+    assert "changed: Rise" in ensue("rules", "put", "heat", "heat.cor", "--set", "hot=40").stdout
+    assert "hot = 40.0;" in live.client.get("/v1/libraries/heat").json()["text"]
+
+    refused = ensue("rules", "put", "heat", "heat.cor", "--set", "hott=1", code=2)
+    assert "no parameter `hott`; did you mean `hot`?" in refused.stderr
+
+
 def test_what_others_have_put_is_not_replaced_unseen(ensue: Shell, live: Live) -> None:
     ensue("rules", "put", "heat", "heat.cor")
     others = RULES.replace("> 60", "> 65")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
+from ensue.cli.libraries import SetOption, given_parameters
 from ensue.cli.remote import ServerContext, ServerUrl
 from ensue.cli.terminal import EXIT_FINDINGS, counted, say, show
 from ensue.configuration.bounded import read_text
@@ -39,9 +41,18 @@ app = typer.Typer(
 )
 
 
-def _text(file: Path) -> str:
-    """The text of a file. Raises `UsageError` for a file that is no text or too large."""
-    return read_text(file, DEFAULT_LIMITS.bytes, "give a library (*.cor)")
+def _text(file: Path, settings: Sequence[str] | None) -> str:
+    """The text of a file, with the values of `--set` in its declarations.
+
+    Raises `UsageError` for a file that is no text or too large, and values that do not fit.
+    """
+    text = read_text(file, DEFAULT_LIMITS.bytes, "give a library (*.cor)")
+    if not settings:
+        return text
+    # The parser takes a while to import, and only this needs it here.
+    from ensue.lang.expanding.rewriting import text_with_values
+
+    return text_with_values(text, given_parameters(settings))
 
 
 @app.callback(invoke_without_command=True)
@@ -73,6 +84,7 @@ def put(
     force: Annotated[
         bool, typer.Option("--force", help="Replace also what others have put meanwhile.")
     ] = False,
+    settings: SetOption = None,
 ) -> None:
     """Make a text the running version of a library. Unchanged rules keep their state.
 
@@ -80,7 +92,7 @@ def put(
 
     Exit codes: 1 if the text has errors, or if it would replace what you have not seen.
     """
-    text = _text(file)
+    text = _text(file, settings)
     server = _server(ctx)
     seen = server.seen(name)
     condition = {"If-None-Match": "*"} if seen is None else {"If-Match": seen}
@@ -192,12 +204,13 @@ def try_(
         str | None,
         typer.Option(metavar="TIME", help="Only events before this time.", show_default=False),
     ] = None,
+    settings: SetOption = None,
 ) -> None:
     """Run a text over the server's history.
 
     Shows how often the rules would have fired, and for which keys.
     """
-    body = {"text": _text(file), "since": since, "until": until}
+    body = {"text": _text(file, settings), "since": since, "until": until}
     found = _server(ctx).ask("POST", f"{_path(name)}/dry-run", json=body)
     show(counted(found["outputs"], "output"))
     for each in found["rules"]:
