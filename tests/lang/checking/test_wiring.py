@@ -94,6 +94,21 @@ def test_a_text_is_no_name() -> None:
     assert feeds(rules)["Maker"] == ()
 
 
+def test_a_text_that_once_meant_a_rule_draws_a_warning() -> None:
+    maker = ecl("Maker", "Other", "Top")
+    line = "to read that write `from Maker`, else `from outside where source = 'ensue/Maker'`"
+
+    reads = maker + 'Other ecl Reads (Top x from "gps", "ensue/Maker") { x }'
+    assert hints(reads, "not-wired") == [line]
+    for silent in (
+        'Other ecl Reads (Top x from "ensue/Makers", "Maker", "ensue/") { x }',
+        'Other ecl Reads (Other x from "ensue/Maker") { x }',
+        'Other ecl Reads (Top x from "ensue/Maker", Maker) { x }',
+        "Other ecl Reads (Top x from outside where source = 'ensue/Maker') { x }",
+    ):
+        assert hints(maker + silent, "not-wired") == []
+
+
 @pytest.mark.parametrize(
     ("name", "hint"),
     [

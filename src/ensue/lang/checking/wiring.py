@@ -3,7 +3,7 @@
 In come the correlations of a library; out go the readers of each (`CheckedLibrary.feeds`). A name
 that is no correlation is an error, and so is a circle of names, whatever types the ports have. A
 port without `from` reads nothing of what rules put out: where a rule puts out the type of such a
-port, a warning shows the line that would read it.
+port, a warning shows the line that would read it; so it does where a text is the source of outputs.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from ensue.lang.syntax import (
 # Many rules that feed each other have more circles than anyone wants to read.
 CIRCLES_SHOWN = 20
 NAMES_SHOWN = 20
+OUTPUTS_FROM = "ensue/"
+"""What the source of a new output begins with, before the name of its rule."""
 RULES_SHOWN = 3
 """How many rules a warning names that put out the type of a port."""
 
@@ -199,8 +201,9 @@ def _warn_not_wired(
     is_use: bool,
     scope: LibraryScope,
 ) -> None:
-    """Warn of a port that reads from outside only because nothing else is said."""
+    """Warn of a port that reads from outside only, where a rule may have been meant."""
     if port.sources:
+        _warn_named_by_text(correlation, port, makers, is_use, scope)
         return
     names, count = makers.others(port.type, correlation.name)
     if not names:
@@ -221,6 +224,31 @@ def _warn_not_wired(
         correlation.span if is_use else port.name_span,
         f"to read that write `{line}{listed}{end}`, else `{line}{OUTSIDE}{end}`",
     )
+
+
+def _warn_named_by_text(
+    correlation: Correlation,
+    port: EventPort,
+    makers: _Makers,
+    is_use: bool,
+    scope: LibraryScope,
+) -> None:
+    """Warn of a text that is the source of a rule's outputs: it once read them, and never does."""
+    named = set(rules_named(port))
+    for source in port.sources:
+        if not isinstance(source, TextSource) or not source.text.startswith(OUTPUTS_FROM):
+            continue
+        name = source.text.removeprefix(OUTPUTS_FROM)
+        if name not in makers.of(port.type) or name in named:
+            continue
+        scope.warning(
+            "not-wired",
+            f"port `{port.name}` reads `{print_source(source)}` from outside only, and nothing that"
+            f" `{name}` puts out",
+            correlation.span if is_use else source.span,
+            f"to read that write `from {name}`, else"
+            f" `from {OUTSIDE} where source = {print_source(source)}`",
+        )
 
 
 def _warn_never_fed(
