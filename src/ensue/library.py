@@ -28,7 +28,7 @@ from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.parsing.parser import read_source
 from ensue.lang.printer import print_library
 from ensue.lang.source import Source
-from ensue.lang.syntax import Correlation
+from ensue.lang.syntax import Correlation, LibraryTree, Parameter
 
 if TYPE_CHECKING:
     from ensue.engine.inputs import EventLike, Instant
@@ -79,7 +79,10 @@ class Catalogue(Sequence[Item], Generic[Item]):
 
 
 class Library:
-    """Event types and correlations, checked. `str(library)` is its text, as it was written."""
+    """Event types and correlations, checked. `str(library)` is its text, as it was written.
+
+    Parameters stand there with the values that they have.
+    """
 
     def __init__(self, checked: CheckedLibrary) -> None:
         self._checked = checked
@@ -211,7 +214,17 @@ class Library:
         return cls(load(data).library)
 
     def __str__(self) -> str:
-        return print_library(self._checked.as_written)
+        # A text that is read again is this library: with the values that were given from outside.
+        values = {each.name: each for each in self._checked.parameters}
+        written = self._checked.as_written.definitions
+        return print_library(
+            LibraryTree(
+                tuple(
+                    values.get(each.name, each) if isinstance(each, Parameter) else each
+                    for each in written
+                )
+            )
+        )
 
     def __repr__(self) -> str:
         return (

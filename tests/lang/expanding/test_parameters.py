@@ -67,6 +67,14 @@ def test_values_come_as_python_has_them_or_as_text(
     assert (found["limit"], found["pause"], found["loud"]) == expected
 
 
+def test_a_library_is_printed_with_its_values_and_read_again_as_it_is() -> None:
+    library = ensue.parse(RULES, parameters={"limit": 7, "pause": "3 s", "who": "it's"})
+    again = ensue.parse(str(library))
+
+    assert (again.parameters, str(again)) == (library.parameters, str(library))
+    assert "parameter long limit = 7;" in str(library)
+
+
 def test_a_text_that_looks_like_a_number_stays_text_where_text_is_declared() -> None:
     found = ensue.parse(RULES, parameters={"who": "007", "share": 1}).parameters
 
