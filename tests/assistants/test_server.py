@@ -195,6 +195,28 @@ def test_what_lies_outside_of_the_roots_is_refused(tmp_path: Path) -> None:
     asked(root, story)
 
 
+def test_a_library_imports_files_under_the_root_alone(tmp_path: Path) -> None:
+    root = tmp_path / "rules"
+    root.mkdir()
+    types, rule = RULES.split("Alert correlation", 1)
+    (tmp_path / "secret.cor").write_text(types)
+    (root / "types.cor").write_text(types)
+    (root / "good.cor").write_text('import "types.cor";\nAlert correlation' + rule)
+    (root / "out.cor").write_text('import "../secret.cor";\nAlert correlation' + rule)
+    (root / "cases.toml").write_text(
+        '[[case]]\nname = "two"\nwhy = "reaches out"\nlibrary_file = "out.cor"\n'
+        "events = []\noutputs = []\n"
+    )
+
+    async def story(client: Client) -> None:
+        assert (await call(client, "check", files=["good.cor"]))["good"]
+        assert (await call(client, "check", files=["types.cor", "good.cor"]))["good"]
+        for tool, file in (("check", "out.cor"), ("test", "cases.toml")):
+            assert "lies outside of the folder" in await refused(client, tool, files=[file])
+
+    asked(root, story)
+
+
 def test_answers_are_cut_to_the_rows_that_are_allowed(tmp_path: Path) -> None:
     echo = "eventtype A {};\nA correlation Echo (A a) a { case true: push new A {}; }\n"
     given = [{"type": "A", "time": f"2024-05-06T07:00:{each:02}Z"} for each in range(20)]

@@ -101,11 +101,12 @@ def _source(reach: Reach, rules: GivenRules) -> Source:
             raise UsageError(f"the library is larger than {LIBRARY_BYTES:,} bytes: give a part")
         return Source.of(library, "library")
     paths = [reach.file(each, LIBRARY_BYTES) for each in files or ()]
-    source, problems = read_source(paths)
+    source, problems = read_source(paths, inside=reach.roots)
     if problems:
         raise LibraryError(problems)
-    named = zip(files or (), source.files, strict=True)
-    return Source(tuple((name, text) for name, (_, text) in named))
+    named = {str(path): each for path, each in zip(paths, files or (), strict=True)}
+    texts = tuple((named.get(name, name), text) for name, text in source.files)
+    return Source(texts, has_imports=source.has_imports)
 
 
 @lru_cache(maxsize=1)
@@ -248,6 +249,10 @@ def _require_reach(reach: Reach, case: Case, folder: str) -> None:
         if folder and path.resolve().is_relative_to(Path(folder).resolve()):
             continue
         reach.file(str(path), EVENT_BYTES)
+    if isinstance(case.library, Path):
+        _, problems = read_source([case.library], inside=reach.roots)
+        if problems != read_source([case.library])[1]:
+            raise LibraryError(problems)
 
 
 # --- runs ----------------------------------------------------------------------------------------

@@ -23,15 +23,17 @@ from ensue.lang.source import Source, Span
 def read_source(
     paths: Sequence[str | PathLike[str]],
     limits: Limits = DEFAULT_LIMITS,
-    inside: str | PathLike[str] | None = None,
+    inside: str | PathLike[str] | Sequence[Path] | None = None,
 ) -> tuple[Source, tuple[Diagnostic, ...]]:
     """The texts of the files and of all that they import, and why they cannot be parsed.
 
-    Imports from outside of the folder `inside` are refused, if it is given.
+    Imports from outside of the folder `inside`, or of several, are refused, if it is given.
     """
     if not paths:
         raise UsageError("no file was given, and a library is read from at least one")
-    reader = _Reader(limits.bytes, None if inside is None else os.path.realpath(inside))
+    folders = [inside] if isinstance(inside, str | PathLike) else inside
+    real = None if folders is None else [os.path.realpath(each) for each in folders]
+    reader = _Reader(limits.bytes, real)
     gathering = Gathering(reader.imported)
     try:
         for path in (file for given in paths for file in _files(given)):
@@ -81,7 +83,7 @@ class _TooLargeError(Exception):
 class _Reader:
     """Reads files, up to so many bytes in all; `contents` has their bytes."""
 
-    def __init__(self, most: int, inside: str | None) -> None:
+    def __init__(self, most: int, inside: Sequence[str] | None) -> None:
         self.contents: dict[str, bytes] = {}
         self._left = most
         self._inside = inside
@@ -100,7 +102,7 @@ class _Reader:
     def imported(self, importer: SourceFile, path: str) -> SourceFile:
         name = os.path.normpath(os.path.join(os.path.dirname(importer.name), path))
         identity = os.path.realpath(os.path.join(os.path.dirname(importer.identity), path))
-        if self._inside is not None and not Path(identity).is_relative_to(self._inside):
+        if self._inside is not None and not any(map(Path(identity).is_relative_to, self._inside)):
             raise NotImportedError(
                 f"`{path}` lies outside of the folder of the library, from which alone is imported",
                 "put the file into that folder",
