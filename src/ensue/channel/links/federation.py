@@ -267,19 +267,18 @@ class Federation:
         advert = within_parsing_bounds(news)
         for route in advert.routes:
             _check_wants(route.all_wants)
+            if route.channel == neighbour:
+                # A rule watches for events before any is sent to its channel.
+                self._hosted.update(neighbour, route.rules)
         with self._lock:
             changed = self._routes.learn(neighbour, link, advert)
-            own_route = self._routes.own_route_of(neighbour)
-        if own_route is not None:
-            # A rule watches for events before any is sent to its channel.
-            self._hosted.update(neighbour, own_route.rules)
-        with self._lock:
             links = self._apply(changed)
             named = {route.channel for route in advert.routes}
             if neighbour in named.difference(each.channel for each in changed):
                 # What runs for it here may have changed, and what it wants altogether not.
                 self._ways = {}
                 self._send_wanted(neighbour)
+            own_route = self._routes.own_route_of(neighbour)
         self._tell(changed, links)
         if own_route is not None and self._asked.learn(own_route, self.id):
             self.wants_changed()
@@ -324,8 +323,7 @@ class Federation:
         if changed:
             self._ways = {}
         for route in changed:
-            if route.channel in self._routes.best:
-                # What has been learned since counts too.
+            if route.path:
                 self._targets.setdefault(route.channel, RemoteChannel(route.channel))
                 self._send_wanted(route.channel)
             elif (gone := self._targets.pop(route.channel, None)) is not None:
@@ -469,16 +467,13 @@ class Federation:
         """An event as rules that run here have it: in place of the channels that want it for them
         alone, it is for this channel."""
         if self._hosted.is_watching:
-            self._hosted.meet(message.event, message.origin)
+            self._hosted.meet(message.event)
         asking = {channel for channel, _ in self._hosted.running}
         names = {each.name for each in self.remote.find(message.event)}
         gone = {each for each in message.destinations if each in asking and each not in names}
         if not gone:
             return message
         left = dict.fromkeys(self.id if each in gone else each for each in message.destinations)
-        with self._lock:
-            # One reading counts for several destinations.
-            self.received += len(message.destinations) - len(left)
         return msgspec.structs.replace(message, destinations=tuple(left))
 
     def _spread(self, message: Carried) -> Sequence[Blocked]:

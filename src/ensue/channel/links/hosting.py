@@ -277,19 +277,13 @@ class HostedRules:
                     self._watched.remove(known)
             self.is_watching = any(not each.told.runs for each in self._rules.values())
 
-    def meet(self, event: Event, origin: str = "") -> None:
-        """An event comes to this channel: rules that read it run here from now on.
-
-        An event of the asking channel itself has been read there, if the rule is still open.
-        """
+    def meet(self, event: Event) -> None:
+        """An event comes to this channel: rules that read it run here from now on."""
         with self._lock:
             for rule in self._watched.find(event):
-                if rule.asking == origin:
-                    continue
                 if rule.consumer is None and not rule.is_refused:
                     self._accept(rule)
-                if rule.consumer is None or rule.told.runs:
-                    # In a process the channel has answered before its neighbour comes here.
+                if rule.consumer is None:
                     continue
                 if len(rule.kept) >= MOST_KEPT:
                     self._refuse(rule)

@@ -99,10 +99,10 @@ class Routes(Generic[LinkLike]):
         return [self._tell(self._own, (self._own,), *said)]
 
     def own_route_of(self, neighbour: str) -> Route | None:
-        """What a neighbour has told of itself last, over whichever link."""
-        routes = [self._learned[link].get(neighbour) for link in self.links_to(neighbour)]
-        told = [each for each in routes if each is not None and each.path]
-        return max(told, key=lambda each: each.version, default=None)
+        """What a neighbour has told of itself."""
+        links = self._links.get(neighbour)
+        route = self._learned[links[0]].get(neighbour) if links else None
+        return route if route is not None and route.path else None
 
     def add_link(self, neighbour: str, link: LinkLike) -> None:
         """Add a link that is up. Adverts bring its routes.
