@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import threading
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -13,7 +10,6 @@ import pytest
 
 import ensue
 from ensue.channel import Channel, correlated, want
-from ensue.channel.links.hosting import MOST_KEPT
 from ensue.channel.links.messages import Advert, Carried, RemoteRule, RemoteWant, Route
 from ensue.events.event import Event
 from tests.channel.making import builder, eventually
@@ -218,61 +214,6 @@ def test_two_channels_that_ask_each_other_do_not_ask_for_what_they_were_asked() 
     assert (one.federation.sent, other.federation.sent) == (1, 0)
 
 
-ECHO = ensue.parse("""
-eventtype A { attribute long v; };
-A correlation Echo (A a) a { case true: push a; }
-""")
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_where_both_ends_have_events_at_once_each_is_read_once(seed: int) -> None:
-    """Each event is an output. Who runs the rule is open until both ends have heard of it."""
-    near, far, got = channel("near"), channel("far"), list[Event]()
-    chance = random.Random(seed)
-    with closing(near, far):
-        for each in (near, far):
-            each.dispatch_by("pool", threads=2)
-        over_tcp(near, far)
-        far.consumers.connect("watch", got.append, correlated(ECHO, "Echo"))
-        assert eventually(lambda: near.is_wanted(["A"], None))
-
-        def supply(origin: Channel, name: str, pause: float) -> None:
-            time.sleep(pause)
-            for n in range(40):
-                origin.push(Event(f"{name}{n}", name, "A", 0, {"v": n}))
-
-        threads = [
-            threading.Thread(target=supply, args=(origin, name, chance.random() * 0.004))
-            for origin, name in ((near, "n"), (near, "m"), (far, "f"))
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        due = {f"{name}{n}" for name in "nmf" for n in range(40)}
-        assert eventually(lambda: len(got) >= len(due), 20), sorted(due - {e.id for e in got})
-
-        assert sorted(each.id for each in got) == sorted(due)
-
-
-def test_a_link_that_is_cut_again_and_again_loses_no_output() -> None:
-    near, far, got = channel("near"), channel("far"), list[Event]()
-    with closing(near, far):
-        host, port = near.federation.listen()
-        link = far.federation.connect(host, port, backoff="2 ms", longest_backoff="9 ms", seed=1)
-        assert link.wait_until_connected("30 s")
-        far.consumers.connect("watch", got.append, correlated(RULES, "Ten"))
-        assert eventually(lambda: near.is_wanted(["A"], None))
-        for number, each in enumerate(story(30)):
-            near.push(each)
-            if number % 17 == 5:
-                link.interrupt()
-        assert eventually(lambda: len(got) >= 30, 20), len(got)
-
-        assert [each.id for each in got] == ids(30)
-        assert near.federation.sent == 30
-
-
 @pytest.mark.parametrize("changes", [{"library": "eventtype"}, {"name": "Nine"}])
 def test_a_rule_that_cannot_run_leaves_the_events_to_whoever_asks(changes: dict[str, Any]) -> None:
     near = channel("near")
@@ -329,37 +270,6 @@ def test_a_channel_that_keeps_its_rule_after_all_gets_the_events_that_were_kept(
 
     assert [each.event.id for each in link.sent] == ["e0", "e1", "e2", "e3", "e4"]
     assert len(near.consumers) == 0
-
-
-def test_a_channel_that_never_answers_gets_its_events_again() -> None:
-    near, link = channel("near"), Kept()
-    wanted = RemoteWant("A", None, None)
-    rule = RemoteRule(near.federation.id, "k", RULES.running_text, "Ten", 0, None, (wanted,))
-    near.federation.add_link("far#1", link)
-    asks = Advert(1, True, (Route("far#1", 1, ("far#1",), (), (rule,)),))
-    near.federation.receive_news(asks, "far#1", link)
-    for n in range(MOST_KEPT + 3):
-        near.push(Event(f"e{n}", "x", "A", n, {"v": n}))
-
-    assert [each.event.id for each in link.sent] == [f"e{n}" for n in range(MOST_KEPT + 3)]
-    assert link.told[-1].routes[0].runs == ()
-    assert len(near.consumers) == 0
-
-
-def test_a_rule_that_is_given_back_runs_here() -> None:
-    far, link, got = channel("far"), Kept(), list[Event]()
-    far.federation.add_link("near#1", link)
-    far.federation.introduce(link)
-    far.consumers.connect("watch", got.append, correlated(RULES, "Ten"))
-    (asked,) = link.told[-1].routes[0].rules
-    for version, runs in ((1, ((far.federation.id, asked.key),)), (2, ())):
-        told = Route("near#1", version, ("near#1",), (), (), runs)
-        far.federation.receive_news(Advert(version, True, (told,)), "near#1", link)
-        assert far.consumers["watch"].host == ("near#1" if runs else None)
-    push_all(far, story(1))
-
-    assert [each.id for each in got] == ids(1)
-    assert {each.type for each in link.told[-1].routes[0].wants} == {"A", "B"}
 
 
 def test_rules_for_another_channel_are_left_to_it() -> None:

@@ -284,8 +284,8 @@ class Federation:
             self.wants_changed()
         return ()
 
-    def rule_changed(self, asking: str) -> None:
-        """A rule of a channel runs here now, or not any more: send and tell it what follows."""
+    def rule_accepted(self, asking: str) -> None:
+        """Send a channel no events of a rule that runs here now, and tell it so."""
         with self._lock:
             self._ways = {}
             self._send_wanted(asking)

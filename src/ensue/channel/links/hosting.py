@@ -51,11 +51,6 @@ if TYPE_CHECKING:
     from ensue.events.types import TypeSystem
 
 
-MOST_KEPT = 10_000
-"""The events that are kept of a rule until its channel has let its own run go. With more, the rule
-is given back."""
-
-
 class RuleHost(Protocol):
     """What rules of other channels need of a channel."""
 
@@ -121,18 +116,9 @@ class AskedRules:
 
     def learn(self, route: Route, own: str) -> bool:
         """A neighbour tells what it runs. Whether any rule has gone there, or comes back."""
-        runs = {key for channel, key in route.runs if channel == own}
-        given_back = [
-            each
-            for each in self._asked.values()
-            if each.told.runs and each.told.at == route.channel and each.told.key not in runs
-        ]
-        for each in given_back:
-            self._forget(each)
-            each.consumer.run_here(is_decided=True)
-        has_changed = bool(given_back)
-        for key in runs:
-            asked = self._asked.get(key)
+        has_changed = False
+        for channel, key in route.runs:
+            asked = self._asked.get(key) if channel == own else None
             if asked is None or asked.told.runs or asked.told.at != route.channel:
                 continue
             has_changed = True
@@ -230,8 +216,8 @@ class HostLinks(Protocol):
     def send_output(self, asking: str, key: str | None, event: Event) -> None:
         """Send an output for a key of a channel, or, without one, an event that it wants."""
 
-    def rule_changed(self, asking: str) -> None:
-        """A rule of a channel runs here now, or not any more: send and tell it what follows."""
+    def rule_accepted(self, asking: str) -> None:
+        """Send a channel no events of a rule that runs here now, and tell it so."""
 
 
 class HostedRules:
@@ -283,11 +269,7 @@ class HostedRules:
             for rule in self._watched.find(event):
                 if rule.consumer is None and not rule.is_refused:
                     self._accept(rule)
-                if rule.consumer is None:
-                    continue
-                if len(rule.kept) >= MOST_KEPT:
-                    self._refuse(rule)
-                else:
+                if rule.consumer is not None:
                     rule.kept.append(event)
 
     def wants_of(self, asking: str, route: Route) -> tuple[RemoteWant, ...]:
@@ -320,14 +302,7 @@ class HostedRules:
         except (EnsueError, RecursionError, ValueError):
             rule.is_refused = True
             return
-        self._links.rule_changed(asking)
-
-    def _refuse(self, rule: HostedRule) -> None:
-        """Send the events of a rule again, since its channel does not answer."""
-        self._end(rule, is_gone=False)
-        refused = HostedRule(rule.rank, rule.asking, rule.told, is_refused=True)
-        self._rules[rule.asking, rule.told.key] = refused
-        self._links.rule_changed(rule.asking)
+        self._links.rule_accepted(asking)
 
     def _end(self, rule: HostedRule, is_gone: bool) -> None:
         del self._rules[rule.asking, rule.told.key]
