@@ -136,10 +136,6 @@ class Channel:
         """Offer an event to this channel's consumers. Returns the offers that wait for room."""
         return self._spread(event, self.lookup.find(event))
 
-    def spread_to(self, receiver: Receiver, event: Event) -> Sequence[Blocked]:
-        """Offer an event to one consumer."""
-        return self._spread(event, (receiver,))
-
     def _spread(self, event: Event, receivers: Sequence[Receiver]) -> Sequence[Blocked]:
         if receivers:
             full = self._dispatcher.spread(event, receivers)
@@ -268,16 +264,11 @@ class Channel:
         """Compute the look-up for a kind of event before the first one comes."""
         self.lookup.prepare(type_, source)
 
-    @property
-    def runs_rules(self) -> bool:
-        """Whether it can run any rule, also for linked channels."""
-        parts = self._parts
-        return parts.has_correlation and parts.has_timeouts
-
-    def has_supplier_of(self, wanted: Sequence[EventWant]) -> bool:
-        """Whether a supplier here may publish an event that is wanted."""
-        types = self.with_subtypes(each.type for each in wanted if each.type is not None)
-        return any(each.may_publish(types) for each in self.suppliers)
+    def local_wants(self) -> Iterable[EventWant]:
+        """The wants of this channel's consumers, by type, source and predicate."""
+        for consumer in self.consumers:
+            if consumer.state != "disconnected":
+                yield from interests(consumer.wants)
 
     @property
     def federation(self) -> Federation:

@@ -15,7 +15,7 @@ from ensue.channel.delivery.mailbox import Call
 from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.lookup.interests import interests
 from ensue.channel.lookup.lookup import Lookup
-from ensue.channel.lookup.wants import Correlated, Wants, as_wants
+from ensue.channel.lookup.wants import Wants, as_wants
 from ensue.channel.policies import Quality, Reason
 from ensue.errors import UsageError
 
@@ -60,11 +60,7 @@ class ConsumerHost(Protocol):
 
 
 class Consumer:
-    """A connected consumer.
-
-    With a `key`, a linked channel is asked to run the rule that it wants, and `host` is the channel
-    once it does, and sends the outputs. A rule `is_undecided` until a channel is linked.
-    """
+    """A connected consumer."""
 
     def __init__(
         self, admin: ConsumerAdmin, channel: ConsumerHost, receiver: Receiver, wants: Wants
@@ -75,11 +71,7 @@ class Consumer:
         self._timers: list[ConsumerTimer] = []
         self._changing = threading.Lock()
         self._has_left = False
-        self._offered_before = 0
         self.wants = wants
-        self.host: str | None = None
-        self.key: str | None = None
-        self.is_undecided = isinstance(wants, Correlated)
 
     @property
     def name(self) -> str:
@@ -113,38 +105,7 @@ class Consumer:
             self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
             self._put_in_lookup(new)
             self.wants = new
-            self.host = self.key = None
-            # Events that the old wants have asked for are on their way to this channel.
-            self.is_undecided = False
         self._channel.wants_changed()
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether it has been offered nothing since it wants what it does."""
-        return self._receiver.wanted == self._offered_before
-
-    def run_at(self, host: str) -> bool:
-        """Let the rule run in a linked channel. False if it has read an event here already."""
-        with self._changing:
-            if not self.is_fresh:
-                return False
-            self.set_alarm_for(None)
-            self._receiver.change_step(None, None)
-            self._channel.lookup.put(self._receiver, ())
-            self.host = host
-            return True
-
-    def run_here(self, is_decided: bool) -> None:
-        """Let the rule run here: the linked channel is gone that was asked to, or that ran it."""
-        with self._changing:
-            if self.host is not None:
-                step = self._channel.step_for(self.wants, self.name)
-                self.set_alarm_for(step)
-                self._receiver.change_step(step, None)
-                self._put_in_lookup(self.wants)
-                self._offered_before = self._receiver.wanted
-            self.host = self.key = None
-            self.is_undecided = not is_decided
 
     def require(self, **quality: Any) -> None:
         """Change the quality of service: priority, capacity and the other fields of `Quality`."""

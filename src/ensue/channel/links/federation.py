@@ -4,8 +4,7 @@ Every channel tells its neighbours its route to each known channel, with the wan
 (`routes`). An event leaves its origin with the list of channels that want it. Each channel on the
 way removes itself from the list, groups the remaining destinations by link, and sends one message
 over each of these links. So no event goes in circles or arrives twice, a link carries only events
-that are wanted beyond it, and no channel needs a link to every other channel. A rule whose events
-all come over one link runs at its other end (`hosting`).
+that are wanted beyond it, and no channel needs a link to every other channel.
 
 The kind of link (`inprocess` or `tcp`) decides how a message is carried. Each destination of each
 event is in one of three states: it was reached, the event is in transit, or the event is counted as
@@ -28,7 +27,6 @@ import msgspec
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.duplicates import DuplicateFilter
 from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
-from ensue.channel.links.hosting import AskedRules, HostedRules
 from ensue.channel.links.link import ChannelLink, FederationHost
 from ensue.channel.links.messages import (
     LONGEST_PATH,
@@ -41,7 +39,7 @@ from ensue.channel.links.messages import (
     compacted,
     within_parsing_bounds,
 )
-from ensue.channel.links.routes import PendingRoutes, Routes, Rules, Runs, Wants
+from ensue.channel.links.routes import PendingRoutes, Routes
 from ensue.channel.lookup.index import TargetIndex
 from ensue.channel.policies import Reason
 from ensue.errors import EnsueError
@@ -109,12 +107,10 @@ class Federation:
         self._draws = 0
         self._seen = DuplicateFilter()
         self._counts = LinkCounts()
-        self._asked = AskedRules(channel)
-        self._hosted = HostedRules(channel, self)
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
         self._is_in_real_time = False
-        self._routes.set_wants(*self._wants())
+        self._routes.set_wants(self._wants())
 
     # Create and close links.
 
@@ -240,7 +236,6 @@ class Federation:
 
     def introduce(self, link: ChannelLink) -> None:
         """Tell all routes to the neighbour at the other end of a link."""
-        self.wants_changed()
         with self._lock:
             advert = self._routes.complete()
         link.advertise(advert)
@@ -254,10 +249,7 @@ class Federation:
             changed = self._routes.remove_link(neighbour, link)
             links = self._apply(changed)
             self._seen.keep(self._routes.neighbours)
-            route = self._routes.own_route_of(neighbour)
         self._tell(changed, links)
-        self._hosted.update(neighbour, () if route is None else route.rules, is_gone=route is None)
-        self.wants_changed()
 
     def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
         """Learn the routes of a neighbour. Raises `LinkFaultError` for news that is not valid."""
@@ -266,57 +258,23 @@ class Federation:
             raise LinkFaultError(LinkFault.UNEXPECTED)
         advert = within_parsing_bounds(news)
         for route in advert.routes:
-            _check_wants(route.all_wants)
-            if route.channel == neighbour:
-                # A rule watches for events before any is sent to its channel.
-                self._hosted.update(neighbour, route.rules)
+            _check_wants(route.wants)
         with self._lock:
             changed = self._routes.learn(neighbour, link, advert)
             links = self._apply(changed)
-            named = {route.channel for route in advert.routes}
-            if neighbour in named.difference(each.channel for each in changed):
-                # What runs for it here may have changed, and what it wants altogether not.
-                self._ways = {}
-                self._send_wanted(neighbour)
-            own_route = self._routes.own_route_of(neighbour)
         self._tell(changed, links)
-        if own_route is not None and self._asked.learn(own_route, self.id):
-            self.wants_changed()
         return ()
-
-    def rule_accepted(self, asking: str) -> None:
-        """Send a channel no events of a rule that runs here now, and tell it so."""
-        with self._lock:
-            self._ways = {}
-            self._send_wanted(asking)
-        self.wants_changed()
-
-    def _send_wanted(self, channel: str) -> None:
-        """Send a channel what it wants, and what the rules want that do not run for it here."""
-        target = self._targets.get(channel)
-        best = self._routes.best.get(channel)
-        if target is None or best is None:
-            return
-        route = self._routes.own_route_of(channel)
-        wants = best.wants
-        if route is not None and route.rules:
-            wants = self._hosted.wants_of(channel, route)
-        self.remote.put(target, [as_want(each) for each in wants])
 
     def wants_changed(self) -> None:
         """Tell the neighbours the present wants of this channel's consumers."""
+        wants = self._wants()
         with self._lock:
-            neighbours = self._routes.neighbours
-        self._asked.choose(neighbours)
-        said = self._wants()
-        with self._lock:
-            changed = self._routes.set_wants(*said)
+            changed = self._routes.set_wants(wants)
             links = self._routes.all_links()
         self._tell(changed, links)
 
-    def _wants(self) -> tuple[Wants, Rules, Runs]:
-        wants = compacted(self._asked.wants(), self._channel.types)
-        return wants, self._asked.rules(), self._hosted.running
+    def _wants(self) -> tuple[RemoteWant, ...]:
+        return compacted(self._channel.local_wants(), self._channel.types)
 
     def _apply(self, changed: Sequence[Route]) -> list[ChannelLink]:
         """Update the look-up of other channels' wants. Returns the links to tell of the change."""
@@ -324,8 +282,8 @@ class Federation:
             self._ways = {}
         for route in changed:
             if route.path:
-                self._targets.setdefault(route.channel, RemoteChannel(route.channel))
-                self._send_wanted(route.channel)
+                target = self._targets.setdefault(route.channel, RemoteChannel(route.channel))
+                self.remote.put(target, [as_want(each) for each in route.wants])
             elif (gone := self._targets.pop(route.channel, None)) is not None:
                 self.remote.remove(gone)
         return self._routes.all_links()
@@ -347,10 +305,6 @@ class Federation:
         It is transmitted only after local consumers have been served. Its position is fixed before
         that, so that an event which a consumer publishes in response comes after it on every link.
         """
-        if self._asked.is_waiting and self._asked.meet(event):
-            self.wants_changed()
-        if self._hosted.is_watching:
-            self._hosted.meet(event)
         targets = self.remote.find(event)
         if not targets:
             return NO_DEPARTURE
@@ -367,20 +321,6 @@ class Federation:
             if waiting := link.send(Carried(self.id, identity, 1, names, event)):
                 blocked += waiting
         return Departure(departure.links, blocked) if blocked else departure
-
-    def send_output(self, asking: str, key: str | None, event: Event) -> None:
-        """Send an output for a key of a channel, or, without one, an event that it wants."""
-        with self._lock:
-            identities = self._identities or self._draw_identities()
-            message = Carried(self.id, identities.pop(), 0, (asking,), event, rule=key)
-            self.addressed += 1
-        blocked = self.forward(message)
-        if key is not None:
-            self._channel.wait_for_room(blocked)
-            return
-        for each in blocked:
-            # The thread of the link loop must not wait.
-            each.give_up()
 
     def _draw_identities(self) -> list[int]:
         """Draw numbers that cannot be predicted without the key, not even from earlier numbers."""
@@ -446,8 +386,6 @@ class Federation:
         Returns what the sending link has to wait for: full queues here, and full links onwards.
         """
         onwards: Sequence[Blocked] = ()
-        if self._hosted.is_any and message.rule is None:
-            message = self._read_by_rules(message)
         if message.destinations != self._only_here:
             destinations = dict.fromkeys(message.destinations)
             others = tuple(name for name in destinations if name != self.id)
@@ -460,28 +398,8 @@ class Federation:
             self.duplicates += not is_new
         if not is_new:
             return onwards
-        blocked = self._spread(message)
+        blocked = self._channel.spread_here(message.event)
         return [*onwards, *blocked] if onwards else blocked
-
-    def _read_by_rules(self, message: Carried) -> Carried:
-        """An event as rules that run here have it: in place of the channels that want it for them
-        alone, it is for this channel."""
-        if self._hosted.is_watching:
-            self._hosted.meet(message.event)
-        asking = {channel for channel, _ in self._hosted.running}
-        names = {each.name for each in self.remote.find(message.event)}
-        gone = {each for each in message.destinations if each in asking and each not in names}
-        if not gone:
-            return message
-        left = dict.fromkeys(self.id if each in gone else each for each in message.destinations)
-        return msgspec.structs.replace(message, destinations=tuple(left))
-
-    def _spread(self, message: Carried) -> Sequence[Blocked]:
-        if message.rule is None:
-            return self._channel.spread_here(message.event)
-        consumer = self._asked.consumer_of(message.rule)
-        # An output may still come for a consumer that has left, or wants something else now.
-        return self._channel.spread_to(consumer.receiver, message.event) if consumer else ()
 
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
         if blocked:

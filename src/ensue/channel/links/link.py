@@ -7,7 +7,7 @@ each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensue.channel.delivery.blocked import Blocked
@@ -16,8 +16,6 @@ from ensue.channel.links.messages import Advert, Carried, News
 from ensue.channel.policies import Reason
 
 if TYPE_CHECKING:
-    from ensue.channel.consumers import ConsumerAdmin
-    from ensue.channel.delivery.receiver import Receiver
     from ensue.channel.lookup.wants import EventWant
     from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.events.event import Event
@@ -115,18 +113,8 @@ class FederationHost(Protocol):
     @property
     def federation(self) -> Router: ...
 
-    @property
-    def consumers(self) -> ConsumerAdmin: ...
-
-    @property
-    def runs_rules(self) -> bool:
-        """Whether it can run any rule."""
-
-    def has_supplier_of(self, wanted: Sequence[EventWant]) -> bool:
-        """Whether a supplier here may publish an event that is wanted."""
-
-    def spread_to(self, receiver: Receiver, event: Event) -> Sequence[Blocked]:
-        """Offer an event to one consumer."""
+    def local_wants(self) -> Iterable[EventWant]:
+        """The wants of this channel's consumers."""
 
     def demand_changed(self) -> None:
         """Tell suppliers that the wants of other channels may have changed."""
