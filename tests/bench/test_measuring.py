@@ -31,6 +31,7 @@ def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_a_report_says_what_was_measured_and_where(measured: Any) -> None:
+    """Every figure of a subject is measured once: seconds, and more where loops are compiled."""
     subject, _, report, _ = measured
 
     assert (report["format"], report["version"], report["subject"]) == ("ensue-bench", 1, subject)

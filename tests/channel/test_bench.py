@@ -31,6 +31,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_every_table_of_the_paper_is_there(measured: Any) -> None:
+    """Every table is measured once, by threads that wait for each other."""
     shown, report, _ = measured
     names = [each["name"].split(":")[0] for each in report["tables"]]
 

@@ -408,6 +408,7 @@ def test_predicates_are_checked_with_the_ontology_of_the_settings(tmp_path: Path
 
 
 def test_a_hover_over_a_large_library_holds_up_no_other_request(tmp_path: Path) -> None:
+    """The large library has 1,500 rules, which take seconds to read and check."""
     many = TYPES + "".join(RULES.replace("Guessed", f"Rule{n}") for n in range(1_500))
     text = many.replace("Rule700", "Rul¦e700", 1)
 

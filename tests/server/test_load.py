@@ -14,6 +14,7 @@ QUICK = Effort(quick=True)
 def test_batches_cost_little_memory_stays_and_a_thousand_subscribers_get_theirs(
     tmp_path: Path,
 ) -> None:
+    """A thousand subscribers connect, each over a connection of its own."""
     with served(tmp_path, "journal_events = 20000\n") as server:
         server.put()
         first = warm(server)

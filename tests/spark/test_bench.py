@@ -24,6 +24,7 @@ def report(spark: SparkSession) -> Report:
 def test_batch_streams_and_curves_are_measured_on_the_session_at_hand(
     report: Report, spark: SparkSession
 ) -> None:
+    """Each figure of the benchmark of Spark is a job, or a stream, of its own."""
     names = [figure.name for figure in report.figures]
 
     assert {name.partition(":")[0].partition(",")[0] for name in names} == {

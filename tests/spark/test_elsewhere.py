@@ -28,6 +28,7 @@ def wanted() -> list[str]:
 def test_executors_and_servers_give_what_the_reference_does(
     elsewhere: Callable[[str], Elsewhere], session: str
 ) -> None:
+    """A session elsewhere is seconds in the making, and its executors die and are started again."""
     told = elsewhere(session).batch
 
     assert (told["plain"], told["ordered"]) == (wanted(), wanted())
@@ -44,6 +45,7 @@ def test_executors_that_die_on_either_side_of_the_shuffle_change_nothing(
 
 
 def test_the_archive_is_a_package_that_runs(tmp_path: Path) -> None:
+    """What was compiled is not in the archive, so that loops are compiled once more."""
     archive = package(tmp_path)
     program = (
         f"import sys; sys.path.insert(0, {archive!r})\n"

@@ -159,6 +159,7 @@ async def round_trip(one: Adapter, other: Adapter) -> None:
 def test_a_protected_server_is_reached_with_all_that_it_asks_for(
     kind: str, target: Callable[[str], Target]
 ) -> None:
+    """A server of each kind starts with certificates and accounts; RabbitMQ takes ten seconds."""
     given = right(target(kind))
 
     asyncio.run(round_trip(adapter_of(kind, given), adapter_of(kind, given, "other")))

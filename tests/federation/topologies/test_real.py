@@ -129,6 +129,7 @@ def tell(story: Story, run: Callable[[], Any]) -> None:
 def test_everybody_gets_what_it_asked_for_in_the_middle_of_restarts(
     seed: int, server: StartServer, tmp_path: Path
 ) -> None:
+    """Three brokers are restarted in the middle of the traffic, which waits for them."""
     story = Story(seed, Brokers(server, _no_kafka), QUICK, tmp_path)
 
     tell(story, story.run)

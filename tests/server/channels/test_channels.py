@@ -78,6 +78,7 @@ def until(url: str, count: int) -> list[str]:
 def test_rules_of_one_channel_read_outputs_of_another_once_also_across_a_kill(
     tmp_path: Path,
 ) -> None:
+    """A server is killed and started again, as a process."""
     server = ServerProcess(folder_of(tmp_path), CONFIG)
     sent = 0
     for _ in range(3):

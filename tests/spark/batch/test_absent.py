@@ -17,6 +17,7 @@ from tests.cli.commands.run.test_absent import RULES
 def test_a_rule_without_outputs_names_the_attributes_that_no_event_had(
     spark: SparkSession, tmp_path: Path, out: str | None
 ) -> None:
+    """The first test of its lane pays for the start of Spark."""
     (tmp_path / "logons.cor").write_text(RULES)
     log = tmp_path / "log.jsonl"
     rows = [

@@ -83,6 +83,7 @@ def test_every_refusal_has_the_reason_and_the_place_of_reading_row_by_row(
     rules: str,
     seed: int,
 ) -> None:
+    """Several jobs of Spark over a file in four parts."""
     (tmp_path / "rules.cor").write_text(rules)
     file = tmp_path / f"{seed}.{format_}"
     file.write_bytes(WRITERS[format_](seed))
@@ -99,6 +100,7 @@ def test_every_refusal_has_the_reason_and_the_place_of_reading_row_by_row(
 
 
 def test_rows_of_parquet_with_every_tenth_broken(spark: SparkSession, tmp_path: Path) -> None:
+    """Several jobs of Spark: rows, refused rows, and what is told of them."""
     (tmp_path / "rules.cor").write_text(IN_COLUMNS)
     ways: list[dict[str, Any]] = [
         {"id": ""}, {"id": None}, {"type": None}, {"type": ""}, {"time": None}, {"source": ""},

@@ -14,6 +14,7 @@ from tests.spark.file_campaign import answer_of, differences, drawn
 def test_every_engine_reads_the_files_of_a_round_as_step_does(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
+    """Some ten files in each round, read by four engines, one of them Spark."""
     files = drawn(seed, tmp_path)
     expected = answer_of(files, "step")
 

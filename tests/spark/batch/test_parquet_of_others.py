@@ -127,6 +127,7 @@ def test_one_process_reads_them_in_columns_as_singly(tmp_path: Path, engine: str
 
 
 def test_spark_reads_what_one_process_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """A job for each of ten files, which other programs have written."""
     (tmp_path / "rules.cor").write_text(RULES)
     write_files(tmp_path)
     names = ("nanoseconds", "old", "views", "dictionaries", "nothing", "decimals", "pandas")

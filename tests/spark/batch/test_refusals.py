@@ -90,6 +90,7 @@ def test_a_clock_that_is_told_to_go_too_far_is_a_wrong_call(
 def test_events_without_a_key_are_counted_where_the_clock_goes(
     spark: SparkSession, tmp_path: Path, ending: str
 ) -> None:
+    """Several jobs of Spark, and the same in two engines of one process."""
     (tmp_path / "r.cor").write_text(RULES)
     (tmp_path / "in").mkdir()
     times = [f"2024-05-06T07:{minute:02}:00Z" for minute in range(30)]
@@ -108,6 +109,7 @@ def test_events_without_a_key_are_counted_where_the_clock_goes(
 def test_refused_records_are_told_and_kept_as_in_one_process(
     spark: SparkSession, tmp_path: Path, ending: str
 ) -> None:
+    """Several jobs of Spark, and the same in two engines of one process."""
     (tmp_path / "r.cor").write_text(RULES)
     (tmp_path / "in").mkdir()
     for number in range(2):

@@ -98,6 +98,7 @@ def prepare(
 def test_a_driver_that_is_killed_loses_no_record_and_writes_none_twice_into_files(
     kafka: Kafka, topic: Topic, tmp_path: Path
 ) -> None:
+    """A driver of Spark starts for each life, which takes ten seconds."""
     random = Random(SEED)
     rows = readings(40 + 20 * KILLS, random)
     came = [
@@ -136,6 +137,7 @@ def test_a_driver_that_is_killed_loses_no_record_and_writes_none_twice_into_file
 def test_rules_that_change_take_effect_while_a_topic_is_read(
     kafka: Kafka, topic: Topic, tmp_path: Path
 ) -> None:
+    """A process of its own starts Spark, and looks at its rules every second."""
     prepare(tmp_path, kafka, topic, TOPIC, TYPES + JUMP, "500 ms")
     first = [reading("e1", 1, 1.0), heartbeat(START + 5_000_000)]
     kafka.write(topic("in"), [record(row, "binary", 0) for row in first])

@@ -85,18 +85,21 @@ FOUND = "['2', '3']"
 
 
 def test_executors_in_other_processes_read_topics(tmp_path: Path, kafka_servers: str) -> None:
+    """A driver and two executors start: three times Java."""
     told = run(tmp_path, [sys.executable], "master", "local-cluster[1,1,1024]", kafka_servers)
 
     assert told == ["False", FOUND]
 
 
 def test_a_server_of_spark_connect_reads_topics(tmp_path: Path, kafka_servers: str) -> None:
+    """A server of Spark Connect starts beside its client."""
     told = run(tmp_path, [sys.executable], "remote", "local[1]", kafka_servers)
 
     assert told == ["True", FOUND]
 
 
 def test_a_submitted_program_reads_topics(tmp_path: Path, kafka_servers: str) -> None:
+    """`spark-submit` starts Java twice, and looks for the connector."""
     archive = package(tmp_path)
     submit = Path(next(iter(pyspark.__path__))) / "bin" / "spark-submit"
     command = [str(submit), "--master", "local[1]", "--py-files", archive, "--jars", connector()]

@@ -37,6 +37,7 @@ run.main()
 def test_what_was_planted_is_found_and_nothing_else(
     kafka: Kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The example is run as it is: a broker, a producer and a stream as processes."""
     monkeypatch.syspath_prepend(str(EXAMPLE))
     afternoon = import_module("producer").Afternoon(EVENTS, seed=3)
     records = [record for wave in afternoon.waves() for record in wave]

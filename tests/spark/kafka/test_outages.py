@@ -67,6 +67,7 @@ def wait_until_committed(folder: Path, query: Any, count: int) -> None:
 def test_a_broker_that_dies_and_comes_back_costs_no_record_and_doubles_none(
     kafka: Kafka, broker: TrialBroker, tmp_path: Path
 ) -> None:
+    """A broker starts three times, and clients notice only after seconds that it is back."""
     topics = Kafka(kafka.spark, broker.servers)
     rows = readings(40, Random(4))
     end = heartbeat(rows[-1]["time"] + 30_000_000)

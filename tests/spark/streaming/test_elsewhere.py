@@ -18,6 +18,7 @@ from .sensors import expected, found
 def test_a_stream_puts_out_the_same_elsewhere(
     elsewhere: Callable[[str], Elsewhere], session: str
 ) -> None:
+    """A session elsewhere is seconds in the making, and its executors die and are started again."""
     told = elsewhere(session).stream
 
     assert found(told["rows"]) == expected(READINGS)

@@ -92,6 +92,7 @@ MANY = "[limits]\nanswers = 1000000\n"
 
 @pytest.mark.parametrize("batch", [7, 500])
 def test_a_server_that_is_killed_loses_and_doubles_nothing(tmp_path: Path, batch: int) -> None:
+    """A server is killed and started again several times, as a process."""
     server = ServerProcess(tmp_path, MANY)
     put(server.url, "heat", RULES)
     put(server.url, "quiet", TIMED)

@@ -89,6 +89,7 @@ def found(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
 def test_rules_of_a_folder_are_added_replaced_and_removed_while_a_stream_runs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """A process of its own starts Spark, and six micro-batches follow on four changes."""
     prepare(tmp_path, [table([])], library=TYPES, trigger="100 ms")
     rules = tmp_path / "rules"
     (rules / "jump.cor").write_text(JUMP)
@@ -139,6 +140,7 @@ def write_table(folder: Path, **texts: str) -> None:
 def test_rules_of_a_table_are_looked_at_while_a_stream_runs(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    """A process of its own starts Spark, and looks at its rules every second."""
     prepare(tmp_path, [table([])], trigger="100 ms", rules_table=True)
     rules = tmp_path / "rules"
     write_table(rules, a_types=TYPES, jump=JUMP)

@@ -52,6 +52,7 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str], config: str = CONFIG) 
 def test_a_file_of_other_types_is_named_and_what_to_do_about_it(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A process of its own starts Spark more than once."""
     other = table(ROWS[6:]).set_column(4, "Value", pa.array(["warm"] * 6))
     write_pieces(tmp_path / "events", [table(ROWS[:6]), other])
 
@@ -66,6 +67,7 @@ def test_a_file_of_other_types_is_named_and_what_to_do_about_it(
 def test_a_file_that_is_no_parquet_may_be_mended_and_the_stream_goes_on(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A process of its own starts Spark more than once."""
     write_pieces(tmp_path / "events", [table(ROWS[:6]), table(ROWS[6:])])
     broken = tmp_path / "events" / "00001.parquet"
     whole, times = broken.read_bytes(), broken.stat()

@@ -18,6 +18,7 @@ from .processes import log_of, prepare, run_to_the_end
 def test_late_events_go_to_a_sink_of_their_own_and_progress_is_told(
     spark: SparkSession, tmp_path: Path, named: bool
 ) -> None:
+    """A process of its own starts Spark."""
     rows = readings(20, Random(2))
     late = rows[0] | {"id": "late"}
     last = [late, heartbeat(rows[-1]["time"] + 30_000_000)]
