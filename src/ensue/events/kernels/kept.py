@@ -32,10 +32,13 @@ def folder_of_loops() -> Path | None:
 def _folders() -> Iterator[tuple[Path, str, str]]:
     """The folders of compiled code, with the patterns of the files of these loops, and of all."""
     below = f"{_HERE.name}_*/*.nbi"
-    if named := os.environ.get("NUMBA_CACHE_DIR"):
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    if named:
         yield Path(named), below, "*/*.nbi"
-        return
+    # What is beside the source is used wherever it may be kept now.
     package = _HERE.parents[1]
     yield package, f"{_HERE.relative_to(package)}/__pycache__/*.nbi", "**/__pycache__/*.nbi"
+    if named:
+        return
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     yield Path(home) / "numba", below, "*/*.nbi"
