@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from ensue.bench import SUBJECTS
-from ensue.bench.effort import Effort
-from ensue.bench.report import Figure, rate
 from ensue.cli import app
+from ensue.errors import UsageError
+from ensue_bench import SUBJECTS
+from ensue_bench.effort import Effort
+from ensue_bench.report import Figure, rate
 
 
 def call(*arguments: object) -> Any:
@@ -109,7 +112,7 @@ def test_what_was_measured_before_an_interrupt_is_shown_and_saved(
         yield rate("first", [1.0, 2.0, 3.0])
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ensue.bench.subjects.batch.measure", interrupted)
+    monkeypatch.setattr("ensue_bench.subjects.batch.measure", interrupted)
     saved = tmp_path / "batch.json"
 
     answer = CliRunner().invoke(app, ["bench", "batch", "--json", str(saved)])
@@ -130,7 +133,7 @@ def test_what_was_measured_so_far_is_saved_at_every_finding(
         found.append(json.loads(saved.read_text()))
         yield rate("second", [1.0])
 
-    monkeypatch.setattr("ensue.bench.subjects.batch.measure", measuring)
+    monkeypatch.setattr("ensue_bench.subjects.batch.measure", measuring)
 
     call("batch", "--json", saved)
 
@@ -160,3 +163,16 @@ def test_a_store_that_there_is_not_is_refused_before_anything_is_measured() -> N
     assert result.exit_code == 2
     assert "there is no store `oracle`; give some of `memory`, `sqlite`" in result.stderr
     assert call("batch", "--stores", "memory", "--quick").exit_code == 2
+
+
+def test_without_a_checkout_the_command_says_where_the_measurements_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As in an installed package, which they are no part of."""
+    for name in [each for each in sys.modules if each.partition(".")[0] == "ensue_bench"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "ensue.cli.commands.bench", raising=False)
+    monkeypatch.setitem(sys.modules, "ensue_bench", None)
+
+    with pytest.raises(UsageError, match="`benchmarks/` of its source"):
+        import_module("ensue.cli.commands.bench")

@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ensue.bench.plot import draw
-from ensue.bench.report import Curve, Figure, cost, fitted_slope, rate, spread
-from ensue.bench.tables import figure_row, quantity
-from ensue.bench.timing import Work, side_by_side
+from ensue_bench.plot import draw
+from ensue_bench.report import Curve, Figure, cost, fitted_slope, rate, spread
+from ensue_bench.tables import figure_row, quantity
+from ensue_bench.timing import Work, side_by_side
 
 
 def curve(power: float) -> Curve:

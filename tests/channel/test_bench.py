@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ensue.bench.channel import paper as paper
-from ensue.bench.channel.pace import LONG, Pauses
 from ensue.cli import app
+from ensue_bench.channel import paper as paper
+from ensue_bench.channel.pace import LONG, Pauses
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,6 @@ import ensue
 import ensue.errors
 import ensue.lang
 import ensue.machine.analyses
-from ensue.bench import SUBJECTS
 from ensue.casefile.case import OUTPUT_FIELDS
 from ensue.casefile.reading import KEYS
 from ensue.cli import app
@@ -28,6 +27,7 @@ from ensue.lang.expressions.builtins.functions import FUNCTIONS
 from ensue.lang.limits import DEFAULT_LIMITS, Limits
 from ensue.lang.parsing.parser import grammar
 from ensue.library import Library
+from ensue_bench import SUBJECTS
 
 from .pages import ROOT
 

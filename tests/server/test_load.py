@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from ensue.bench.effort import Effort
-from ensue.bench.subjects.server import BATCH, batch, served, subscribers, throughput, warm
+from ensue_bench.effort import Effort
+from ensue_bench.subjects.server import BATCH, batch, served, subscribers, throughput, warm
 
 QUICK = Effort(quick=True)
 

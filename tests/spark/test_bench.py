@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ensue.bench.effort import Effort
-from ensue.bench.measuring import measure
-from ensue.bench.report import Report
-from ensue.bench.spark import flink
-from ensue.bench.spark.jobs import MANY, correlated, events, write_events
 from ensue.errors import UsageError
+from ensue_bench.effort import Effort
+from ensue_bench.measuring import measure
+from ensue_bench.report import Report
+from ensue_bench.spark import flink
+from ensue_bench.spark.jobs import MANY, correlated, events, write_events
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,6 @@ from ensue.version import __version__
 
 _NOT_FOR_WORKERS = {
     "assistants",
-    "bench",
     "brokers",
     "channel",
     "cli",

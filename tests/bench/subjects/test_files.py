@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import ensue
-from ensue.bench.subjects import files
-from ensue.bench.workload import leak
 from ensue.events.event import Event
 from ensue.events.records.reading import read_events
+from ensue_bench.subjects import files
+from ensue_bench.workload import leak
 
 
 def read(format_: str, place: Path) -> list[Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import ensue
-from ensue.bench.workload import combined
 from ensue.engine.core.instances import windows
 from ensue.events.event import Event
 from ensue.machine.plan import plan
+from ensue_bench.workload import combined
 
 SECOND = 1_000_000
 
