@@ -13,7 +13,10 @@ from typing import Any, Protocol
 import pytest
 from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "chromium-browser"))),
+    None,
+)
 PICTURES = Path(__file__).parents[3] / "docs" / "pictures"
 NEEDS_CHROMIUM = pytest.mark.skipif(
     CHROMIUM is None and os.environ.get("CI") != "true", reason="there is no Chromium"
