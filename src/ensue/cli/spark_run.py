@@ -393,11 +393,8 @@ def _tell(
                 "yellow",
             )
     found = aside.hints(counts.events)
-    types = outputs.known_types
-    if types is None and not counts.outputs and counts.events:
-        types = outputs.event_types()
-    if types is not None:
-        hint = hints.about_types(types, asked.library.checked, bool(counts.outputs))
+    if counts.events and not counts.outputs:
+        hint = hints.about_types(outputs.event_types(), asked.library.checked, False)
         found += [] if hint is None else [hint]
     elif outputs.unread[0]:
         found.append(hints.about_unread(*outputs.unread))

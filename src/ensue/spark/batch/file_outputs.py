@@ -1,17 +1,14 @@
 """Outputs of a run over files: written in order, or as a folder, and what was counted on the way.
 
-In comes a job over rows that Spark has read, or over packs of events that workers have read
-(`packed_files`); out go lines, tables or a folder of outputs. Executors keep the outputs until
-`close`, because counts decide what becomes of them: a rejected record may stop a run, and some
-records want another way of reading.
+In comes a job over rows of files; out go lines, tables or a folder of outputs. Executors keep the
+outputs until `close`, because counts decide what becomes of them: a rejected record may stop a run,
+and some records want another way of reading.
 """
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal
@@ -26,16 +23,12 @@ from ensue.errors import UsageError
 from ensue.spark.batch.inputs import FileReading, Input, ObservedCounts
 from ensue.spark.batch.job import Job
 from ensue.spark.batch.line_files import unread_types
-from ensue.spark.batch.packed_files import PackedRun
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.batch.unkeyed_counts import CountedOutputs
 from ensue.spark.failures import FAILURES
 from ensue.spark.sql.conformance import conforms
 from ensue.spark.worker.output_lines import LINES_DDL, PACKED_DDL, join_lines, pack_tables
-from ensue.spark.worker.packs.packed_runs import Batches, ordered_lines, ordered_tables
-from ensue.spark.worker.packs.storage import PACK_COLUMNS, PACK_FIELDS
 from ensue.spark.worker.remote_call import for_workers
-from ensue.spark.worker.tasks import UNKEYED_COUNT
 
 DATE = "ensue_date"
 """The partition of an output in a folder: the day of its time, in UTC."""
@@ -47,80 +40,8 @@ OutputForm = Literal["lines", "tables", "folder"]
 """What outputs become: JSON lines, tables for one file, or a folder of Parquet files."""
 
 
-class FileOutputs(ABC):
-    """The outputs of a run over files. `found` has counts of its records."""
-
-    rejected: RejectedRecords
-    _rows: DataFrame
-
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self.counts = Counts()
-        self.counts.events = found["events"] or 0
-        self.rejected_count = found["rejected"] or 0
-        self.without_offset = found.get("no_offset") or 0
-        self.unread = (found.get("unread") or 0, found.get("unread_type"))
-        self._found = found
-
-    def another_reading(self, reading: FileReading) -> FileReading | None:
-        """How the files have to be read instead; None if they could be read as they were."""
-        return another_reading(self._found, reading)
-
-    def keep_rejected(self) -> None:
-        """Have executors keep the rejected records, since they are read more than once."""
-        self.rejected = self.rejected.keep()
-
-    @abstractmethod
-    def lines(self) -> Iterator[bytes]:
-        """The outputs as JSON lines in the order of the other engines, in blocks."""
-
-    @abstractmethod
-    def tables(self) -> Iterator[pa.Table]:
-        """The outputs in columns, in the same order, in parts."""
-
-    def write(self, folder: str) -> None:
-        """Write the outputs as Parquet, in folders by correlation and by day."""
-        try:
-            self._rows.write.partitionBy(*PARTITIONS).parquet(folder)
-        except AnalysisException as error:
-            if error.getCondition() != "PATH_ALREADY_EXISTS":
-                raise
-            raise taken(folder) from None
-
-    def rules_of_folder(self) -> set[str]:
-        """The rules that have outputs in a folder."""
-        rules = self._rows.select("correlation").distinct().collect()
-        return {row["correlation"] for row in rules}
-
-    @abstractmethod
-    def latest_time(self) -> int | None:
-        """The time of the last event."""
-
-    @property
-    def known_types(self) -> Counter[str] | None:
-        """How many events there are of each type, if that is known without one more pass."""
-        return None
-
-    @abstractmethod
-    def event_types(self) -> Counter[str]:
-        """How many events there are of each type."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Have executors keep nothing any more."""
-
-
-def another_reading(found: Mapping[str, Any], reading: FileReading) -> FileReading | None:
-    if found.get("open"):
-        return replace(reading, line_breaks=True)
-    if found.get("needs_event"):
-        return replace(reading, as_events=True)
-    if found.get("needs_number") and not reading.numbered:
-        return replace(reading, numbered=True)
-    return None
-
-
-class RowOutputs(FileOutputs):
-    """Outputs of a job over rows that Spark reads."""
+class FileOutputs:
+    """The outputs of a run over files, and counts of its records."""
 
     def __init__(self, job: Job, rejected: RejectedRecords, given: Input, form: OutputForm) -> None:
         self.rejected = rejected
@@ -137,22 +58,59 @@ class RowOutputs(FileOutputs):
         self._rows.persist()
         outputs = self._rows.count()
         observed = given.observed
-        super().__init__(_counts(job) if observed is None else _observed_counts(observed))
+        self._found = _counts(job) if observed is None else _observed_counts(observed)
+        self.counts = Counts()
+        self.counts.events = self._found["events"] or 0
         self.counts.outputs = outputs
         counted.add_to(self.counts)
+        self.rejected_count = self._found["rejected"] or 0
+        self.without_offset = self._found.get("no_offset") or 0
+        self.unread = (self._found.get("unread") or 0, self._found.get("unread_type"))
+
+    def another_reading(self, reading: FileReading) -> FileReading | None:
+        """How the files have to be read instead; None if they could be read as they were."""
+        if self._found.get("open"):
+            return replace(reading, line_breaks=True)
+        if self._found.get("needs_event"):
+            return replace(reading, as_events=True)
+        if self._found.get("needs_number") and not reading.numbered:
+            return replace(reading, numbered=True)
+        return None
+
+    def keep_rejected(self) -> None:
+        """Have executors keep the rejected records, since they are read more than once."""
+        self.rejected = self.rejected.keep()
 
     def lines(self) -> Iterator[bytes]:
+        """The outputs as JSON lines in the order of the other engines, in blocks."""
         blocks = self._in_order().mapInArrow(for_workers(join_lines, ()), LINES_DDL)
         for row in blocks.toLocalIterator():
             yield bytes(row["lines"])
 
     def tables(self) -> Iterator[pa.Table]:
+        """The outputs in columns, in the same order, in parts."""
         packed = self._in_order().mapInArrow(for_workers(pack_tables, ()), PACKED_DDL)
-        yield from (_table(bytes(row["packed"])) for row in packed.toLocalIterator())
+        for row in packed.toLocalIterator():
+            with pa.ipc.open_stream(bytes(row["packed"])) as stream:
+                yield stream.read_all().drop_columns(["order"])
 
     def _in_order(self) -> DataFrame:
         # One partition, since a sort over several would make the outputs twice, to sample them.
         return self._rows.repartition(1).sortWithinPartitions("order")
+
+    def write(self, folder: str) -> None:
+        """Write the outputs as Parquet, in folders by correlation and by day."""
+        try:
+            self._rows.write.partitionBy(*PARTITIONS).parquet(folder)
+        except AnalysisException as error:
+            if error.getCondition() != "PATH_ALREADY_EXISTS":
+                raise
+            raise taken(folder) from None
+
+    def rules_of_folder(self) -> set[str]:
+        """The rules that have outputs in a folder."""
+        rules = self._rows.select("correlation").distinct().collect()
+        return {row["correlation"] for row in rules}
 
     def latest_time(self) -> int | None:
         """The time of the last event, in one more pass."""
@@ -163,77 +121,11 @@ class RowOutputs(FileOutputs):
         return self._job.event_types()
 
     def close(self) -> None:
+        """Have executors keep nothing any more."""
         self._rows.unpersist()
         self.rejected.close()
         if self._held is not None:
             self._held.unpersist()
-
-
-class PackedOutputs(FileOutputs):
-    """Outputs of a job over packs. No rule runs where files have to be read in another way."""
-
-    def __init__(self, run: PackedRun, form: OutputForm, reading: FileReading) -> None:
-        super().__init__(run.found)
-        self._run = run
-        self.rejected = run.rejected
-        self._kept: DataFrame | None = None
-        if self.another_reading(reading) is not None:
-            return
-        if form == "folder":
-            self._kept = run.rows().persist()
-            is_count = sf.col("correlation") == UNKEYED_COUNT
-            self._rows = dated(self._kept.filter(~is_count))
-            self.counts.outputs = self._rows.count()
-            for row in self._kept.filter(is_count).select("source", "id").collect():
-                self.counts.without_key[row["source"]] += int(row["id"])
-            return
-        packs = run.packs()
-        if run.is_here:
-            rows = packs.collect()
-            columns = [[row[name] for row in rows] for name in PACK_COLUMNS]
-            self._packs = pa.RecordBatch.from_arrays(columns, schema=pa.schema(PACK_FIELDS))
-        else:
-            self._kept = packs.persist()
-            rows = self._kept.select("outputs", "told").collect()
-        for row in rows:
-            self.counts.outputs += row["outputs"]
-            self.counts.without_key.update(json.loads(row["told"] or "{}"))
-
-    def lines(self) -> Iterator[bytes]:
-        yield from self._in_order(ordered_lines, LINES_DDL)
-
-    def tables(self) -> Iterator[pa.Table]:
-        yield from map(_table, self._in_order(ordered_tables, PACKED_DDL))
-
-    def _in_order(self, function: Callable[..., Batches], ddl: str) -> Iterator[bytes]:
-        """The values that a function makes of all packs, here or on one worker."""
-        if self._kept is None:
-            for batch in function((), iter([self._packs])):
-                yield from batch.column(0).to_pylist()
-            return
-        together = self._kept.select(*PACK_COLUMNS).repartition(1)
-        for row in together.mapInArrow(for_workers(function, ()), ddl).toLocalIterator():
-            yield bytes(row[0])
-
-    def latest_time(self) -> int | None:
-        return self._run.latest
-
-    @property
-    def known_types(self) -> Counter[str]:
-        return self._run.types
-
-    def event_types(self) -> Counter[str]:
-        return self._run.types
-
-    def close(self) -> None:
-        if self._kept is not None:
-            self._kept.unpersist()
-        self.rejected.close()
-        self._run.close()
-
-
-def _table(packed: bytes) -> pa.Table:
-    return pa.ipc.open_stream(packed).read_all().drop_columns(["order"])
 
 
 def taken(folder: str) -> UsageError:

@@ -22,14 +22,13 @@ from ensue.engine.timing.jumps import UNBOUNDED, JumpLike, check_advance, max_ju
 from ensue.events.times import datetime_of
 from ensue.library import Library
 from ensue.spark.batch.events import EncodedEventJob
-from ensue.spark.batch.file_outputs import FileOutputs, OutputForm, PackedOutputs, RowOutputs
+from ensue.spark.batch.file_outputs import FileOutputs, OutputForm
 from ensue.spark.batch.inputs import PLAIN, FileReading, Input
 from ensue.spark.batch.job import BatchOptions, Job
 from ensue.spark.batch.opening import open_files
-from ensue.spark.batch.packed_files import PackedRun, can_be_packed
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.worker.event_rows import ARRIVAL, OWN_ID
-from ensue.spark.worker.packs.packed_types import FILES_BESIDE_TYPES
+from ensue.spark.worker.packed_types import FILES_BESIDE_TYPES
 
 
 class FileRun:
@@ -83,14 +82,6 @@ class FileRun:
         """Run the library. Lines and tables are in order, a folder is in none."""
         options = replace(self._options, order=form != "folder", whole_events=form == "lines")
         given, columns = self._input, self._columns
-        if given.in_parts is not None:
-            job = _without_added(Job.of(given.events, self._library, columns, options))
-            if can_be_packed(job, given.in_parts):
-                run = PackedRun(job, given.in_parts)
-                if run.suffices:
-                    return PackedOutputs(run, form, self._reading)
-                run.close()
-            given = given.in_parts.as_rows()
         if given.is_encoded:
             options = replace(options, arrival=None)
         kind = EncodedEventJob if given.is_encoded else Job
@@ -106,7 +97,7 @@ class FileRun:
             # What lies too far ahead was rejected when lines were read.
             job = replace(job, max_jump=UNBOUNDED)
         self._check_until(job)
-        return RowOutputs(job, rejected, given, form)
+        return FileOutputs(job, rejected, given, form)
 
     def _check_until(self, job: Job) -> None:
         """Raises `UsageError` if the clock is told to go on further than it may jump."""

@@ -21,7 +21,6 @@ from ensue.errors import UsageError
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.events.record_ids import labels_of
 from ensue.events.sources.contents import Given
-from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.failures import FAILURES, reason_of
 from ensue.spark.worker.files.line_places import local_path, plain_path
@@ -103,8 +102,7 @@ class Input:
     `events` has the columns of a job. Of lines, `rejected` has the records that are no events, and
     `observed` their counts once a query over `events` has run. Of Parquet, `rows` has the columns
     as they are in the files, and the place of each row; `columns` says for each column of the files
-    which of them has its values. `held` is kept by executors until the end. Of files that workers
-    can read themselves, `in_parts` has the parts; `events` of lines has then no rows.
+    which of them has its values. `held` is kept by executors until the end.
     """
 
     files: int
@@ -115,7 +113,6 @@ class Input:
     rows: DataFrame | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     held: DataFrame | None = None
-    in_parts: FilesInParts | None = None
 
     @property
     def is_table(self) -> bool:

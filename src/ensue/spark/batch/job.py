@@ -46,7 +46,7 @@ from ensue.spark.worker.event_rows import (
     REJECTED_DDL,
 )
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES
-from ensue.spark.worker.packs.packed_types import can_be_packed, pack_type
+from ensue.spark.worker.packed_types import can_be_packed, pack_type
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.row_scans import (
     FileRowsTask,

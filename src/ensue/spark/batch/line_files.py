@@ -21,7 +21,6 @@ from ensue.events.sources.inputs import inputs_of
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.derived.wanted import types_read
 from ensue.library import Library
-from ensue.spark.batch.file_parts import lines_in_parts
 from ensue.spark.batch.inputs import (
     MOST_RANKED,
     FileReading,
@@ -42,10 +41,8 @@ from ensue.spark.batch.line_columns import (
     json_fields,
     mapped_names,
 )
-from ensue.spark.batch.packed_files import FilesInParts, lines_before, numbers
 from ensue.spark.batch.rejected import RejectedRecords
 from ensue.spark.worker.event_rows import ARRIVAL, BEGIN, REACH
-from ensue.spark.worker.files.file_parts import FilePart, line_blocks
 from ensue.spark.worker.files.line_chunks import (
     KINDS,
     NEEDS_EVENT,
@@ -63,11 +60,12 @@ from ensue.spark.worker.files.line_places import (
 )
 from ensue.spark.worker.files.line_records import PAYLOAD_DDL, refuse_ahead
 from ensue.spark.worker.files.whole_files import PLACED_DDL, place_lines, read_whole_files
-from ensue.spark.worker.packs.packing import NO_OFFSET
 from ensue.spark.worker.remote_call import for_workers
 
 FIRST_BYTES = 1 << 16
 """How much of a file is read to see its first lines."""
+NO_OFFSET = "the offset is missing"
+"""Part of the problem that is said of a time without an offset, where no time zone was given."""
 
 
 def _text(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -108,19 +106,13 @@ def open_lines(
     allowed_jump: float,
 ) -> Input:
     lines = _text(spark, paths)
-    parts = None
-    if not reading.in_whole_files and not reading.as_events:
-        parts = lines_in_parts(spark, reading.in_order(lines.inputFiles()))
-    if not parts:
-        return _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump).as_rows()
-    read = _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump, parts)
-    return read.as_rows() if read.fields is None else read.in_parts(parts)
+    return _LineFiles(spark, paths, lines, library, format_, reading, allowed_jump).as_rows()
 
 
 class _LineFiles:
     """Files of lines: what is known of their columns, and the records that they become.
 
-    Raises `UsageError` for columns that make no events. With `parts`, workers open the files.
+    Raises `UsageError` for columns that make no events.
     """
 
     def __init__(
@@ -132,7 +124,6 @@ class _LineFiles:
         format_: str,
         reading: FileReading,
         allowed_jump: float,
-        parts: Sequence[FilePart] | None = None,
     ) -> None:
         self._spark = spark
         self._paths = paths
@@ -147,8 +138,7 @@ class _LineFiles:
         self._own_cells: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
         if format_ == "csv":
             given = reading.given
-            beginning = first_lines(lines) if parts is None else _beginning(parts[0])
-            self._header, self._cells = csv_header(*beginning, shown(paths), given)
+            self._header, self._cells = csv_header(*first_lines(lines), shown(paths), given)
             if self._cells.header is None and not self._cells.is_zeek:
                 self._own_cells = self._cells_unlike_the_first(given)
             headers = [self._header, *(header for _, _, header in self._own_cells)]
@@ -196,26 +186,6 @@ class _LineFiles:
             labels=tuple((file, label) for file, label in labels.items() if label != name_of(file)),
         )
 
-    def in_parts(self, parts: Sequence[FilePart]) -> Input:
-        """The files for workers that open them."""
-        before = None
-        if self._is_numbered:
-            before = lines_before(self._spark, parts)
-        files = tuple(dict.fromkeys(part.file for part in parts))
-        task = self._task(files, before, False)
-        given = FilesInParts(
-            self._spark,
-            tuple(parts),
-            task,
-            frozenset(name for name, _ in task.fields),
-            self._format,
-            self._allowed_jump,
-            self.as_rows,
-        )
-        # The columns of events for the planner.
-        rows = numbers(self._spark, 0).mapInArrow(for_workers(read_lines, task), _ddl(task))
-        return Input(len(self._lines.inputFiles()), self._columns(rows, task), in_parts=given)
-
     def as_rows(self) -> Input:
         """The files as rows that Spark reads."""
         lines, reading = self._lines, self._reading
@@ -254,12 +224,6 @@ class _LineFiles:
 def _ddl(task: LinesTask) -> str:
     typed = (f"`{name}` {KINDS[kind][1]}" for name, kind in task.fields)
     return ", ".join([LINE_DDL, *typed])
-
-
-def _beginning(part: FilePart) -> tuple[str, list[bytes]]:
-    """The name of a file and its first lines."""
-    block = next(line_blocks(part, FIRST_BYTES), b"")
-    return name_of(part.file), block.removesuffix(b"\n").split(b"\n")[:FIRST_LINES]
 
 
 def _head(path: str) -> list[bytes]:

@@ -29,13 +29,13 @@ def open_files(
     jump: JumpLike = None,
 ) -> Input:
     """Raises `UsageError` for files that cannot be opened, or columns that do not fit."""
-    allowed = max_jump(library.checked, jump, bounded=True)
     if format_ == "parquet":
-        return open_parquet(spark, paths, reading, library, allowed)
+        return open_parquet(spark, paths, reading, library)
     if format_ == TABLE:
         return open_table(spark, paths[0], reading)
     if format_ not in ("jsonl", "csv"):
         raise UsageError(
             f"Spark reads JSON lines, CSV and Parquet, and not {format_}: choose another engine"
         )
+    allowed = max_jump(library.checked, jump, bounded=True)
     return open_lines(spark, paths, library, format_, reading, allowed)

@@ -9,10 +9,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
@@ -21,13 +19,10 @@ from ensue.events.columns import (
     CONTEXT_COLUMNS,
     DATA_COLUMN,
     EXTENSION_PREFIX,
-    is_attribute_column,
 )
-from ensue.events.mapping.definition import JOINT
 from ensue.events.records.parquet import open_parquet as open_local_parquet
 from ensue.library import Library
 from ensue.spark.batch import nanoseconds
-from ensue.spark.batch.file_parts import row_groups
 from ensue.spark.batch.inputs import (
     MOST_RANKED,
     FileReading,
@@ -37,12 +32,10 @@ from ensue.spark.batch.inputs import (
     paths_of,
     reader_of,
 )
-from ensue.spark.batch.packed_files import FilesInParts
 from ensue.spark.plan import plan_of
 from ensue.spark.sql.mapping import attribute_names
 from ensue.spark.sql.scan import names_read
 from ensue.spark.worker.event_rows import ARRIVAL, OWN_ID
-from ensue.spark.worker.files.column_parts import ColumnsTask
 from ensue.spark.worker.files.line_places import PLACES_A_FILE, SCHEME, name_of, plain_path
 
 
@@ -51,7 +44,6 @@ def open_parquet(
     paths: Sequence[str],
     reading: FileReading,
     library: Library,
-    allowed_jump: float,
 ) -> Input:
     """The columns, the name of the file where a row has no source, and the place of each row."""
     read = _with_plain_times(spark, paths, reading, _columns_read(library, reading))
@@ -82,43 +74,7 @@ def open_parquet(
     else:
         named = [source.alias("source")]
     events = read.select(*kept, *named, *added)
-    opened = Input(len(files), events, rows=read.select("*", *added), columns=columns)
-    if len(files) >= MOST_RANKED or reading.numbered:
-        return opened
-    return replace(opened, in_parts=_in_parts(opened, read, reading, library, allowed_jump))
-
-
-def _in_parts(
-    opened: Input, read: DataFrame, reading: FileReading, library: Library, allowed_jump: float
-) -> FilesInParts | None:
-    """The files for workers that open them; None if only Spark reads their columns as Spark does.
-
-    What no type declares and no rule reads is not read.
-    """
-    spark, mapping = read.sparkSession, reading.mapping
-    is_plain = mapping.timezone is None and not any(
-        each.unit is not None or "." in each.path or JOINT in each.path
-        for each in mapping.columns.values()
-    )
-    found = row_groups(reading.in_order(read.inputFiles())) if is_plain else None
-    if found is None or found.schema.names != read.columns:
-        return None
-    declared = attribute_names(library.checked.types)
-    read_by_rules = _read_by_rules(library)
-    moved = {origin.path: name for name, origin in mapping.columns.items()}
-    names: dict[str, str] = {}
-    for field in found.schema:
-        name = moved.get(field.name, field.name)
-        if name == DATA_COLUMN or "." in name or any(n.startswith(f"{name}.") for n in declared):
-            return None
-        if name in declared or name in read_by_rules or not is_attribute_column(name):
-            if not _is_read_alike(field.type, name == "time"):
-                return None
-            names[field.name] = name
-    labels = tuple(reading.labels(read.inputFiles()).items())
-    task = ColumnsTask(library.tables(), tuple(names), labels, mapping.plain)
-    known = frozenset((*names.values(), "id", "source", "type"))
-    return FilesInParts(spark, found.parts, task, known, "parquet", allowed_jump, lambda: opened)
+    return Input(len(files), events, rows=read.select("*", *added), columns=columns)
 
 
 def _read_by_rules(library: Library) -> set[str]:
@@ -133,20 +89,6 @@ def _columns_read(library: Library, reading: FileReading) -> set[str] | None:
     names = {*attribute_names(library.checked.types), *_read_by_rules(library), *CONTEXT_COLUMNS}
     moved = reading.mapping.moved(())
     return {DATA_COLUMN, *names, *moved, *(name.partition(".")[0] for name in (*names, *moved))}
-
-
-def _is_read_alike(type_: pa.DataType, is_time: bool) -> bool:
-    """Whether values of a column of Parquet are the same to Spark and to a worker."""
-    kind = pa.types
-    if kind.is_timestamp(type_):
-        return type_.unit in ("ms", "us")
-    if is_time:
-        return False
-    if kind.is_dictionary(type_):
-        return _is_read_alike(type_.value_type, False)
-    is_number = kind.is_signed_integer(type_) or kind.is_float32(type_) or kind.is_float64(type_)
-    is_text = kind.is_string(type_) or kind.is_large_string(type_)
-    return bool(is_number or is_text or kind.is_boolean(type_))
 
 
 def _rank(files: Sequence[str], spelled: Sequence[str]) -> Column:

@@ -19,9 +19,9 @@ from pyspark.sql import functions as sf
 from ensue.events.event import Rejected
 from ensue.events.mapping import Mapping as UserMapping
 from ensue.spark.batch.job import Job
-from ensue.spark.worker.dead_letters import number_lines, write_dead_letters
+from ensue.spark.worker.dead_letters import write_dead_letters
 from ensue.spark.worker.event_rows import ARRIVAL
-from ensue.spark.worker.files.line_places import LINE_NAMES, PLACES_A_FILE
+from ensue.spark.worker.files.line_places import PLACES_A_FILE
 from ensue.spark.worker.output_lines import LINES_DDL, join_lines
 from ensue.spark.worker.remote_call import for_workers
 
@@ -110,12 +110,6 @@ class RejectedRecords:
     def _dead_letters(self, rows: DataFrame) -> DataFrame:
         write = for_workers(write_dead_letters, (self.format,))
         return rows.select("number", "raw", "problems").mapInArrow(write, "line binary")
-
-
-def numbered_lines(rows: DataFrame, before: Sequence[tuple[str, int, int]]) -> DataFrame:
-    """Rejected lines with their numbers; `before` has how many lines come before each block."""
-    ddl = f"`{ARRIVAL}` bigint, file string, number bigint, raw binary, problems array<string>"
-    return rows.select(*LINE_NAMES).mapInArrow(for_workers(number_lines, (tuple(before),)), ddl)
 
 
 def _selected(rows: DataFrame) -> DataFrame:

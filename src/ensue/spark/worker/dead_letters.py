@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from ensue.events.event import Rejected
 from ensue.events.records.dead_letters import dead_letter
-from ensue.spark.worker.event_rows import ARRIVAL
 
 
 def write_dead_letters(
@@ -26,17 +25,3 @@ def write_dead_letters(
             for number, raw, problems in rows
         ]
         yield pa.RecordBatch.from_pydict({"line": pa.array(lines, pa.binary())})
-
-
-def number_lines(
-    given: tuple[tuple[tuple[str, int, int], ...]], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Rejected lines with their numbers; `given` has the lines before each block of a file."""
-    before = {(file, start): count for file, start, count in given[0]}
-    for batch in batches:
-        places = (batch.column(name).to_pylist() for name in ("file", "start", "line"))
-        numbers = [
-            before[file, start] + line + 1 for file, start, line in zip(*places, strict=True)
-        ]
-        kept = batch.select([ARRIVAL, "file", "raw", "problems"])
-        yield kept.add_column(2, "number", pa.array(numbers, pa.int64()))

@@ -45,7 +45,7 @@ from ensue.spark.worker.event_rows import (
 )
 from ensue.spark.worker.external_sort import SORT_BUFFER_BYTES, sorted_tables
 from ensue.spark.worker.ordered_group import ALL_KEYS, OrderedGroup, Positioned
-from ensue.spark.worker.packs.packed_types import unpack_arrivals, unpack_types
+from ensue.spark.worker.packed_types import unpack_arrivals, unpack_types
 from ensue.spark.worker.routing import EventRouter
 from ensue.spark.worker.row_positions import SortedRows, output_positions
 

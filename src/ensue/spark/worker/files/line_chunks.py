@@ -58,7 +58,6 @@ KINDS: Mapping[str, tuple[pa.DataType, str]] = {
 }
 _BLOCK_BYTES = 8_000_000
 """How many bytes of lines are read at a time. Spark hands over ten thousand lines in a batch."""
-_LINE_FEED, _SPACE, _QUOTE = 10, 32, 34
 _UNKNOWN = -(2**62)
 """What stands in for the number of a record that is not known: less than any number of a file."""
 
@@ -179,35 +178,6 @@ class LinesReader:
             rows = begin + np.flatnonzero(~is_blank[begin:end])
             file = plain_path(files.dictionary[int(codes[begin])].as_py())
             yield from self._read_block((file, int(starts[begin])), places, lines, rows)
-
-    def read_block(self, file: str, start: int, places: pa.Table, block: bytes) -> Batches:
-        """The records of whole lines of one block of a file, without its first line.
-
-        Lines that can be read as they stand are not parted before.
-        """
-        chunk = None
-        if not self._task.is_log and not _may_be_blank(block):
-            count = len(places)
-            key = (plain_path(file), start)
-            chunk = self._chunk(key[0], block, self._numbers(key, places, np.arange(count)))
-            if chunk is not None and chunk.doubtful.any() and self._has_open_quotes(block):
-                chunk = None
-            if chunk is not None:
-                yield from self._events(places, np.arange(count), chunk)
-                return
-        lines = pa.array(block.removesuffix(b"\n").split(b"\n"), pa.binary())
-        yield from self.read(places, lines)
-
-    def _has_open_quotes(self, block: bytes) -> bool:
-        """Whether a quote may not be closed in its line, so that a record may go on in the next.
-
-        Where no row is doubtful and each is a line, all are closed.
-        """
-        if self._task.format == LINES:
-            return False
-        data = np.frombuffer(block, np.uint8)
-        begins = np.concatenate([[0], np.flatnonzero(data[:-1] == _LINE_FEED) + 1])
-        return bool((np.add.reduceat(data == _QUOTE, begins, dtype=np.int64) % 2).any())
 
     def _without_firsts(self, firsts: Rows, files: pa.DictionaryArray, lines: pa.Array) -> pa.Array:
         """The lines; the first of a file without its byte order mark, or checked as a header."""
@@ -409,13 +379,6 @@ class LinesReader:
 def _trimmed_lengths(lines: pa.Array) -> pa.Array:
     """The lengths of lines without white space around them; they may be no UTF-8."""
     return pc.binary_length(pc.ascii_trim_whitespace(lines.view(pa.string())))
-
-
-def _may_be_blank(block: bytes) -> bool:
-    """Whether a line begins with white space, or is nothing else."""
-    data = np.frombuffer(block, np.uint8)
-    begins = data[np.flatnonzero(data[:-1] == _LINE_FEED) + 1]
-    return bool(len(block)) and bool(data[0] <= _SPACE or (begins <= _SPACE).any())
 
 
 def _joined(texts: pa.Array) -> bytes:

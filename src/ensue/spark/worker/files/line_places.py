@@ -36,7 +36,6 @@ LINE_DDL = (
     " problems array<string>"
 )
 """What is known of a line: `raw` and `problems` only if it is rejected."""
-LINE_NAMES = tuple(name for name, _ in LINE_FIELDS)
 
 
 def plain_path(name: str) -> str:

@@ -10,7 +10,6 @@ files for their places to leave bits free, or where there are too many types.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -37,11 +36,6 @@ def pack_type(arrival: Column, type_: Column, types: Sequence[str]) -> Column:
     """An arrival with the place of the type among `types`, counted from 1."""
     place = sf.find_in_set(type_, sf.lit(",".join(types)))
     return sf.shiftleft(arrival, _BITS).bitwiseOR(place.cast("bigint"))
-
-
-def pack_codes(arrivals: Any, codes: Any) -> Any:
-    """As `pack_type`, in a worker: arrivals with the places of types, counted from 0."""
-    return (arrivals << _BITS) | (codes.astype(np.int64) + 1)
 
 
 def unpack_arrivals(packed: pa.ChunkedArray) -> pa.ChunkedArray:

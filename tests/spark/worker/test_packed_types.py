@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from ensue.spark import correlate
-from ensue.spark.worker.packs.packed_types import (
+from ensue.spark.worker.packed_types import (
     PACKED_TYPES,
     can_be_packed,
     pack_type,

@@ -1,17 +1,14 @@
-"""Files that workers open themselves, cut into many parts: outputs, counts and refusals."""
+"""Files that Spark cuts into many parts: outputs, counts and refusals."""
 
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 from typer.testing import Result
 
@@ -19,8 +16,6 @@ from ensue.errors import UsageError
 from ensue.events.times import format_time
 from ensue.library import parse
 from ensue.spark.batch import files as file_runs
-from ensue.spark.batch import packed_files
-from ensue.spark.batch.file_outputs import FileOutputs, PackedOutputs, RowOutputs
 from ensue.spark.batch.inputs import FileReading
 from tests.spark.batch.test_files import run, split_every
 
@@ -88,38 +83,16 @@ def write(path: Path, rows: list[dict[str, Any]], with_ids: bool = True) -> None
     path.write_text("".join(json.dumps(each) + "\n" for each in events))
 
 
-@pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[FileOutputs]:
-    """The outputs that runs have made, to tell which way files were read."""
-    kept: list[FileOutputs] = []
-    of_run = file_runs.FileRun.outputs
-
-    def outputs(self: Any, form: Any) -> FileOutputs:
-        kept.append(of_run(self, form))
-        return kept[-1]
-
-    monkeypatch.setattr(file_runs.FileRun, "outputs", outputs)
-    return kept
-
-
-@pytest.fixture(params=["in files", "in rows"])
-def packs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packs as files of this machine, or in rows as where workers are on other machines."""
-    if request.param == "in rows":
-        monkeypatch.setattr(packed_files, "_folder_for_packs", lambda _: None)
-
-
 def same(here: Result, there: Result) -> None:
     assert there.exit_code == 0, there.stderr
     assert there.stdout.splitlines() == here.stdout.splitlines()
     assert there.stderr.splitlines()[-1] == here.stderr.splitlines()[-1]
 
 
-@pytest.mark.usefixtures("packs")
 @pytest.mark.parametrize("rules", [RULES, TIMED])
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
 def test_files_in_parts_give_the_outputs_and_counts_of_the_reference(
-    spark: SparkSession, tmp_path: Path, made: list[FileOutputs], format_: str, rules: str
+    spark: SparkSession, tmp_path: Path, format_: str, rules: str
 ) -> None:
     (tmp_path / "rules.cor").write_text(rules)
     path = tmp_path / f"e.{format_}"
@@ -132,12 +105,11 @@ def test_files_in_parts_give_the_outputs_and_counts_of_the_reference(
     same(here, there)
     assert len(here.stdout.splitlines()) > 20
     assert ("without a key" in here.stderr) == (rules == RULES or "Who" in rules)
-    assert [type(each) for each in made] == [PackedOutputs]
 
 
 @pytest.mark.parametrize("format_", ["csv", "parquet"])
 def test_rows_without_ids_have_their_numbers_over_all_files(
-    spark: SparkSession, tmp_path: Path, made: list[FileOutputs], format_: str
+    spark: SparkSession, tmp_path: Path, format_: str
 ) -> None:
     (tmp_path / "rules.cor").write_text(RULES)
     folder = tmp_path / "events"
@@ -151,13 +123,9 @@ def test_rows_without_ids_have_their_numbers_over_all_files(
         there = run(tmp_path, folder)
 
     same(here, there)
-    assert all(isinstance(each, PackedOutputs) for each in made)
 
 
-@pytest.mark.usefixtures("packs")
-def test_outputs_go_to_tables_and_folders_too(
-    spark: SparkSession, tmp_path: Path, made: list[FileOutputs]
-) -> None:
+def test_outputs_go_to_tables_and_folders_too(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rules.cor").write_text(RULES)
     write(tmp_path / "e.csv", steps(120))
     with split_every(spark, 300):
@@ -178,11 +146,10 @@ def test_outputs_go_to_tables_and_folders_too(
     assert {row["id"] for row in written.collect()} == {
         row["id"] for row in rows(tmp_path / "h.arrow")
     }
-    assert all(isinstance(each, PackedOutputs) for each in made)
 
 
 def test_a_row_of_parquet_that_is_refused_has_spark_read_all_rows(
-    spark: SparkSession, tmp_path: Path, made: list[FileOutputs]
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.cor").write_text(RULES)
     rows = steps(60)
@@ -194,11 +161,10 @@ def test_a_row_of_parquet_that_is_refused_has_spark_read_all_rows(
 
     same(here, there)
     assert "1 refused" in there.stderr
-    assert [type(each) for each in made] == [RowOutputs]
 
 
 def test_a_cell_with_a_line_break_at_the_end_of_a_part_has_files_read_as_a_whole(
-    spark: SparkSession, tmp_path: Path, made: list[FileOutputs]
+    spark: SparkSession, tmp_path: Path
 ) -> None:
     (tmp_path / "rules.cor").write_text(RULES)
     write(tmp_path / "e.csv", steps(60))
@@ -214,7 +180,6 @@ def test_a_cell_with_a_line_break_at_the_end_of_a_part_has_files_read_as_a_whole
         there = run(tmp_path, tmp_path / "e.csv")
 
     same(here, there)
-    assert [type(each) for each in made] == [PackedOutputs, RowOutputs]
 
 
 def test_a_clock_that_is_told_to_go_too_far_is_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -231,30 +196,3 @@ def test_a_clock_that_is_told_to_go_too_far_is_refused(spark: SparkSession, tmp_
 
     with pytest.raises(UsageError, match="the clock is told to go on"):
         run_.outputs("lines")
-
-
-@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2, 3]"])
-def test_packs_are_files_where_all_workers_are_here(spark: SparkSession, master: str) -> None:
-    here = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
-    folder = packed_files._folder_for_packs(cast(SparkSession, here))
-
-    assert folder is not None
-    assert Path(folder).is_relative_to(SparkFiles.getRootDirectory())
-    shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize("master", ["local-cluster[2, 1, 512]", "yarn", "spark://host:7077", None])
-def test_packs_are_in_rows_where_workers_may_be_elsewhere(master: str | None) -> None:
-    elsewhere = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
-
-    assert packed_files._folder_for_packs(cast(SparkSession, elsewhere)) is None
-
-
-def test_nothing_of_the_packs_is_left(spark: SparkSession, tmp_path: Path) -> None:
-    before = set(Path(SparkFiles.getRootDirectory()).iterdir())
-    (tmp_path / "rules.cor").write_text(RULES)
-    write(tmp_path / "e.csv", steps(120))
-
-    run(tmp_path, tmp_path / "e.csv")
-
-    assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
