@@ -189,19 +189,23 @@ class Outputs:
 
     def number(self, time: int, trigger: str) -> int:
         """The next number among what is put out on this trigger, for its id."""
+        self._count = self.count_at(time, trigger) + 1
+        return self._count
+
+    def count_at(self, time: int, trigger: str) -> int:
+        """How much was put out on this trigger, which is the latest from here on."""
         # One event id may be read twice at one time: as it came, and as another rule sent it on.
         if time != self.time:
-            self.time = time
-            self._trigger = trigger
-            self._count = 1
-            self._others = None
-            return 1
-        if trigger != self._trigger:
+            self.time, self._trigger, self._count, self._others = time, trigger, 0, None
+        elif trigger != self._trigger:
             others = self.made
             self._trigger, self._count = trigger, others.pop(trigger, 0)
             self._others = others
-        self._count += 1
         return self._count
+
+    def set_count(self, count: int) -> None:
+        """So much was put out on the latest trigger."""
+        self._count = count
 
     def _provenance(self, trigger: Trigger) -> dict[str, str]:
         labels = ",".join(sorted(trigger.labels))

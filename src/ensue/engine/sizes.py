@@ -37,15 +37,6 @@ class Sizes:
     free_moves_of_cells: int = 8192
     """The same for a table that many rules of the step engine share."""
 
-    transitions_of_a_window: int = 160
-    """The most transitions of a generated window, since every key holds all of its states."""
-    transitions_without_keys: int = 2500
-    """The same for a rule without keys."""
-    lines_of_a_window: int = 20_000
-    """The most lines of generated code for all masks of a window."""
-    settled_repetitions: int = 16
-    """The most lines of internal transitions that are repeated for each mask of a window."""
-
     keys_before_a_sweep: int = 1024
     """Keys that the step engine holds before it looks for those whose time has passed."""
     keys_before_a_sweep_in_columns: int = 1 << 18
@@ -79,10 +70,6 @@ _SMALLEST = Sizes(
     table_states=2,
     free_moves=6,
     free_moves_of_cells=10,
-    transitions_of_a_window=-1,
-    transitions_without_keys=-1,
-    lines_of_a_window=0,
-    settled_repetitions=0,
     keys_before_a_sweep=4,
     keys_before_a_sweep_in_columns=4,
     keys_before_a_timed_sweep=4,

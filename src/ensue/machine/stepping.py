@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from ensue.machine.model import Bind, Branch, Emit, Fire, Machine, State, Timer, Transition
 
@@ -25,6 +26,8 @@ Starts = dict[State, float]
 
 SMALL_MACHINE = 24
 """Up to so many transitions, testing all of them is quicker than an index."""
+INPUTS_REMEMBERED = 1024
+"""The most sets of atoms for which a small machine remembers its transitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,19 @@ class PassResult:
     started: list[Timer] = field(default_factory=list)
 
 
+class _Prepared(NamedTuple):
+    """A transition, ready to be tried: enabling sets of one state apart from the others."""
+
+    reads: bool
+    singles: tuple[State, ...]
+    others: tuple[frozenset[State], ...]
+    effect: Emit | Bind | Fire | None
+    clear: tuple[State, ...]
+    target: tuple[tuple[State, bool], ...]
+    """The states that are set, and whether each needs no earlier event than the present one."""
+    started: tuple[Timer, ...]
+
+
 class Stepper:
     """The step of one machine. Callers hold the state of a run."""
 
@@ -54,7 +70,20 @@ class Stepper:
             for transition in machine.transitions
             if isinstance(transition.input, Timer)
         }
+        self._prepared = [self._prepare(each) for each in machine.transitions]
         self._index = TransitionIndex(machine) if len(machine.transitions) > small else None
+        self._of_atoms: dict[frozenset[int], list[_Prepared]] = {}
+
+    def _prepare(self, x: Transition) -> _Prepared:
+        return _Prepared(
+            x.input is not None,
+            tuple(state for states in x.enabling if len(states) == 1 for state in states),
+            tuple(states for states in x.enabling if len(states) != 1),
+            x.effect,
+            tuple(x.clear),
+            tuple((state, state in self.machine.constant) for state in x.target),
+            tuple(self._timers[state] for state in x.target if state in self._timers),
+        )
 
     def begin(self) -> tuple[Starts, list[Timer]]:
         """The active states at the start, and the timeouts that run from there."""
@@ -72,8 +101,8 @@ class Stepper:
         present = dict(active)
         taken = PassResult()
         if self._index is None:
-            for transition in self.machine.transitions:
-                self._try(transition, atoms, due, now, active, present, taken)
+            for transition in self._that_read(atoms, due):
+                self._try(transition, now, active, present, taken)
             return taken
         index, transitions = self._index, self.machine.transitions
         waiting = index.candidates(present, atoms, due)
@@ -81,56 +110,71 @@ class Stepper:
         heapify(waiting)
         while waiting:
             number = heappop(waiting)
-            transition = transitions[number]
-            if self._try(transition, atoms, due, now, active, present, taken):
-                for state in transition.target:
+            if self._try(self._prepared[number], now, active, present, taken):
+                for state in transitions[number].target:
                     for other in index.internal.get(state, ()):
                         if other > number and other not in known:
                             known.add(other)
                             heappush(waiting, other)
         return taken
 
+    def _that_read(self, atoms: frozenset[int], due: frozenset[State]) -> list[_Prepared]:
+        """The transitions that wait for this input, and those that wait for none."""
+        known = None if due else self._of_atoms.get(atoms)
+        if known is None:
+            known = [
+                prepared
+                for x, prepared in zip(self.machine.transitions, self._prepared, strict=True)
+                if x.input is None
+                or x.input in atoms
+                or (isinstance(x.input, Timer) and x.input.state in due)
+            ]
+            if not due and len(self._of_atoms) < INPUTS_REMEMBERED:
+                self._of_atoms[atoms] = known
+        return known
+
     def _try(
-        self,
-        transition: Transition,
-        atoms: frozenset[int],
-        due: frozenset[State],
-        now: float,
-        active: Starts,
-        present: Starts,
-        taken: PassResult,
+        self, x: _Prepared, now: float, active: Starts, present: Starts, taken: PassResult
     ) -> bool:
-        """Take a transition if it waits for this input and is enabled.
+        """Take a transition if it is enabled.
 
         `present` has the states from before the pass, `active` the states now.
         """
-        wanted = transition.input
-        if wanted is None:
-            start = _enabled(transition, active)
-        elif wanted in atoms or (isinstance(wanted, Timer) and wanted.state in due):
-            start = _enabled(transition, present)
-        else:
-            return False
-        if start is None:
-            return False
-        start = min(start, now)
-        match transition.effect:
-            case Fire(branch):
+        source = present if x.reads else active
+        # The start of a transition is the earliest of the latest starts of its sets.
+        start = now
+        for state in x.singles:
+            held = source.get(state)
+            if held is None:
+                return False
+            if held < start:
+                start = held
+        for states in x.others:
+            latest = max([source[each] for each in states if each in source], default=None)
+            if latest is None:
+                return False
+            if latest < start:
+                start = latest
+        effect = x.effect
+        if effect is not None:
+            if isinstance(effect, Fire):
                 oldest = now - (self.machine.window or 0)
                 if start < oldest:
                     return False
-                taken.effects.append(_fired(branch, self.machine.branches[branch], active, oldest))
-            case Bind(_, first) if first and transition.target <= active.keys():
-                pass
-            case Emit() | Bind() as effect:
+                branch = self.machine.branches[effect.branch]
+                taken.effects.append(_fired(effect.branch, branch, active, oldest))
+            elif not (
+                isinstance(effect, Bind)
+                and effect.first
+                and all(state in active for state, _ in x.target)
+            ):
                 taken.effects.append(effect)
-        for state in transition.clear:
+        for state in x.clear:
             active.pop(state, None)
             present.pop(state, None)
-        for state in transition.target:
-            active[state] = NOW if state in self.machine.constant else start
-            if state in self._timers:
-                taken.started.append(self._timers[state])
+        for state, is_constant in x.target:
+            active[state] = NOW if is_constant else start
+        taken.started += x.started
         return True
 
 
@@ -182,22 +226,6 @@ def pivot_of(transition: Transition, constant: frozenset[State]) -> frozenset[St
         return bool(states & constant), len(states)
 
     return min(reversed(transition.enabling), key=rarity, default=frozenset())
-
-
-def _enabled(transition: Transition, source: Mapping[State, float]) -> float | None:
-    """The start of a transition: the earliest of its sets' latest starts; None if not enabled."""
-    start = NOW
-    for states in transition.enabling:
-        latest: float | None = None
-        for state in states:
-            held = source.get(state)
-            if held is not None and (latest is None or held > latest):
-                latest = held
-        if latest is None:
-            return None
-        if latest < start:
-            start = latest
-    return start
 
 
 def _fired(number: int, branch: Branch, active: Starts, oldest: float) -> Fired:

@@ -180,7 +180,7 @@ def save_rule(rule: Rule, machine: int | None, now: int | None) -> SavedRule:
 def active_states(instance: Runner, now: int | None) -> Iterable[int]:
     """The active states of an instance on a machine, without those that a window has left."""
     if isinstance(instance, WindowedFilter):
-        oldest = -NOW if now is None else now - (instance.stepper.machine.window or 0)
+        oldest = -NOW if now is None else now - (instance.facts.machine.window or 0)
         return [state for state, start in instance.active.items() if start >= oldest]
     if isinstance(instance, FilterInstance | ChainFilter):
         return ()
@@ -194,7 +194,7 @@ def _save_places(
         return []
     facts = instance.facts
     saved: list[SavedPlace] = []
-    for place, numbered in enumerate(instance.bound()[: facts.place_count]):
+    for place, numbered in enumerate(instance.places):
         if numbered is None or facts.bound_states[place] not in active:
             continue
         number, what = numbered
@@ -314,14 +314,13 @@ def _restore_places(instance: FilterRunner, saved: list[SavedPlace], active: lis
             raise damaged(f"`{facts.correlation.name}` has no place {place}")
         match what:
             case SavedEvent():
-                instance.bind(place, (number, restore_event(what)))
+                instance.places[place] = (number, restore_event(what))
             case str():
-                instance.bind(place, (number, Event(what, "", "", 0)))
+                instance.places[place] = (number, Event(what, "", "", 0))
             case int():
-                instance.bind(place, (number, what))
-    bound = instance.bound()
+                instance.places[place] = (number, what)
     for place, state in facts.bound_states.items():
-        if state in active and bound[place] is None:
+        if state in active and instance.places[place] is None:
             raise damaged(f"`{facts.correlation.name}` has lost what it has bound")
 
 

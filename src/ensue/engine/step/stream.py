@@ -361,14 +361,15 @@ class StepStream:
                 waiting += [(output, reader.author) for output in outputs]
         if not together:
             return waiting
-        mixed, runs = len(made) > before, 0
+        sources = int(len(made) > before)
         numbered = (next(self.numbers), event)
         for reading in together:
-            under = keys[reading.key]
-            runs += reading.group.read(
-                reading.visits, reading.is_noop, under, numbered, self._counts, made
+            so_far = len(made)
+            reading.group.read(
+                reading.visits, reading.is_noop, keys[reading.key], numbered, self._counts, made
             )
-        if runs > 1 or (runs and mixed):
+            sources += len(made) > so_far
+        if sources > 1:
             made[before:] = sorted(made[before:], key=self._order_of)
         if self._grouping.has_outgrown:
             self._regroup()
@@ -389,18 +390,6 @@ class StepStream:
         """Read an event that comes in order, where rules in cells read it."""
         is_due = self._with_timers and self._grouping.earliest[0] <= event.time
         made = self.advance(event.time) if is_due else []
-        if not plan.readers and len(plan.groups) == 1 and not made:
-            reading = plan.groups[0]
-            numbered = (next(self.numbers), event)
-            runs = reading.group.read(
-                reading.visits, reading.is_noop, keys[reading.key], numbered, self._counts, made
-            )
-            if runs > 1:
-                made.sort(key=self._order_of)
-            if self._grouping.has_outgrown:
-                self._regroup()
-            self._counts.outputs += len(made)
-            return made
         waiting = self._read_plan(plan, keys, event, made)
         if waiting:
             self._spread(waiting, made)

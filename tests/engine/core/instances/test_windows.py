@@ -1,14 +1,11 @@
-"""Windows: written out for each mask, written out once for all masks, or stepped."""
+"""Windows of many places, event by event."""
 
 from __future__ import annotations
 
 import pytest
 
 import ensue
-from ensue.engine.core.instances import windows
 from ensue.events.event import Event
-from ensue.machine.plan import plan
-from ensue_bench.workload import combined
 
 SECOND = 1_000_000
 
@@ -33,17 +30,3 @@ def test_a_long_repetition_fires_when_all_of_it_is_in_the_window(count: int, cla
     ]
 
     assert [len(each) for each in made] == [0] * count + [1]
-
-
-@pytest.mark.parametrize("operator", [";", "+"])
-def test_what_an_event_does_is_written_in_lines_that_do_not_grow_with_the_ports(
-    operator: str,
-) -> None:
-    lengths = []
-    for ports in (30, 60):
-        machine = plan(ensue.parse(combined(operator, ports, "within 1 s")).correlations[0]).machine
-        assert machine is not None
-        steps = windows.WindowSteps(machine)
-        lengths.append([len(steps._text.take(1 << atom).lines) for atom in (0, 5, 29)])
-
-    assert lengths[0] == lengths[1]

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import ensue
-from ensue.engine.core.relating.having import having_of, scopes_of
+from ensue.engine.core.instances.firing import scopes_of
+from ensue.engine.core.relating.having import having_of
 from ensue.events.event import Event
 from ensue.lang.expressions.evaluation import holds
 from ensue.lang.syntax import FilterCorrelation

@@ -1,35 +1,31 @@
 """The facts that all instances of a filter share: its places and switches, and its firings.
 
-In comes a checked filter with its machine; out come its places and switches, and the functions
-that build the outputs of a move on a table, or of a branch that fires in a window. A function is
-compiled when it is first asked for, and kept. How an instance comes to a move is for `filters`.
+In comes a checked filter with its machine; out come its places and switches, and the functions that
+build the outputs of a branch that fires. A function is made when it is first asked for, and kept.
+How an instance comes to a firing is for `filters`.
 """
 
 from __future__ import annotations
 
-from ensue.engine.core.instances.firing import (
-    EmitOutputs,
-    PlaceText,
-    compile_firing,
-    place_in_list,
-)
-from ensue.engine.core.instances.keys import MachineFacts
-from ensue.engine.core.instances.rows import OutputConditions, RowMove, place_in_attributes
-from ensue.engine.core.instances.windows import WindowSteps
+from ensue.engine.core.instances.firing import EmitOutputs, outputs_of_firing
+from ensue.engine.core.instances.keys import BEGINS, NO_MOVE, FirstMove, MachineFacts
+from ensue.engine.core.instances.rows import OutputConditions
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.parts import changed_labels
 from ensue.lang.syntax import FilterCorrelation, TimerPort
-from ensue.machine.bitwise import FIRINGS_REMEMBERED
+from ensue.machine.bitwise import FIRINGS_REMEMBERED, numbers_in
 from ensue.machine.model import Machine, Switch
-from ensue.machine.stepping import Fired
+from ensue.machine.stepping import Fired, Stepper
+
+MASKS_REMEMBERED = 4096
+"""The most masks of events whose atoms, and whose effect on a fresh key, are remembered."""
 
 
 class FilterFacts(MachineFacts):
     """What all instances of a filter share.
 
-    `emit_of` has, for moves that were made before and whose only effect is the firing of one
-    branch, the function that builds the outputs. A rule with timer ports has none: its firings set
-    timers.
+    `first_moves` says, by the masks of events, what they do to a key of a rule with a window that
+    has not started.
     """
 
     correlation: FilterCorrelation
@@ -44,48 +40,45 @@ class FilterFacts(MachineFacts):
             (each.kind, each.label): each for each in machine.switches
         }
         self.changes_labels = bool(changed_labels(correlation))
-        self._has_timers = any(isinstance(port, TimerPort) for port in correlation.ports)
         self.output_conditions: OutputConditions | None = None
-        if not self._has_timers and not self.changes_labels:
+        has_timers = any(isinstance(port, TimerPort) for port in correlation.ports)
+        if not has_timers and not self.changes_labels:
             self.output_conditions = tuple(
                 case.condition for case in correlation.cases if case.statements
             )
         self.bound_states = {place: s for b in machine.branches for place, _, s in b.places}
-        self.emit_of: dict[RowMove, EmitOutputs] = {}
-        self._of_move: dict[RowMove, tuple[EmitOutputs, ...]] = {}
-        self._of_effect: dict[Fired, EmitOutputs] = {}
-        self._in_window: dict[tuple[int, int], EmitOutputs] = {}
+        self.stepper = Stepper(machine)
+        self.first_moves: dict[int, FirstMove] = {}
+        self._atoms: dict[int, frozenset[int]] = {}
+        self._firings: dict[Fired, EmitOutputs] = {}
 
-    def firings(self, move: RowMove) -> tuple[EmitOutputs, ...]:
-        """The functions for the branches that fire by a move on a table, in their order."""
-        known = self._of_move.get(move)
+    def firing(self, fired: Fired) -> EmitOutputs:
+        """The function for a branch that fires, where no statement changes labels."""
+        known = self._firings.get(fired)
         if known is None:
-            if len(self._of_move) >= FIRINGS_REMEMBERED:
-                self._of_move.clear()
-                self.emit_of.clear()
-            known = self._of_move[move] = tuple(
-                self._compiled(effect, place_in_attributes)
-                for effect in move.effects
-                if isinstance(effect, Fired)
-            )
-            if len(known) == 1 and not self._has_timers:
-                self.emit_of[move] = known[0]
+            if len(self._firings) >= FIRINGS_REMEMBERED:
+                self._firings.clear()
+            known = outputs_of_firing(self.correlation, self.types, fired, self.ports)
+            self._firings[fired] = known
         return known
 
-    def firing(self, steps: WindowSteps, fired: tuple[int, int]) -> EmitOutputs:
-        """The function for a branch of a machine with a window that fires."""
-        known = self._in_window.get(fired)
+    def atoms_of(self, mask: int) -> frozenset[int]:
+        """The atoms of a mask, as the `Stepper` takes them."""
+        known = self._atoms.get(mask)
         if known is None:
-            if len(self._in_window) >= FIRINGS_REMEMBERED:
-                self._in_window.clear()
-            known = self._in_window[fired] = self._compiled(steps.fired(*fired), place_in_list)
+            if len(self._atoms) >= MASKS_REMEMBERED:
+                self._atoms.clear()
+            known = self._atoms[mask] = frozenset(numbers_in(mask))
         return known
 
-    def _compiled(self, effect: Fired, place_text: PlaceText) -> EmitOutputs:
-        known = self._of_effect.get(effect)
+    def first_move(self, mask: int) -> FirstMove:
+        """What an event does to a key of a rule with a window that has not started."""
+        known = self.first_moves.get(mask)
         if known is None:
-            if len(self._of_effect) >= FIRINGS_REMEMBERED:
-                self._of_effect.clear()
-            known = compile_firing(self.correlation, self.types, effect, self.ports, place_text)
-            self._of_effect[effect] = known
+            active, _ = self.stepper.begin()
+            taken = self.stepper.take(active, self.atoms_of(mask), now=0)
+            is_noop = not taken.effects and active == self.stepper.begin()[0]
+            known = NO_MOVE if is_noop else BEGINS
+            if len(self.first_moves) < MASKS_REMEMBERED:
+                self.first_moves[mask] = known
         return known

@@ -18,28 +18,23 @@ from ensue.engine.core.instances.firing import (
     trigger_of,
 )
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.instances.rows import (
-    ATTRIBUTES,
-    Row,
-    RowMove,
-    RowTable,
-    all_places,
-    binding,
-)
-from ensue.engine.core.instances.windows import NEVER, HeldStarts, PlacesAndStarts, WindowSteps
+from ensue.engine.core.instances.rows import Row, RowMove, RowTable
 from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import Outputs, Transformer, Trigger
 from ensue.engine.ports import Reading, mask_of
 from ensue.events.event import Event
 from ensue.lang.syntax import TimerPort
-from ensue.machine.model import Bind, Emit, State
-from ensue.machine.stepping import NOW, Fired, Starts, Stepper
+from ensue.machine.model import Bind, State
+from ensue.machine.stepping import NOW, Fired, Starts
 
 
 class FilterRunner(KeyInstance):
-    """What table and window have in common: places, triggers, and the transformer's rounds."""
+    """What table and window have in common: places, triggers, and the transformer's rounds.
 
-    __slots__ = ("_changed", "facts", "row")
+    `places` has the event that is bound in each place.
+    """
+
+    __slots__ = ("_changed", "facts", "places", "row")
 
     row: Row | dict[int, RowMove]
 
@@ -52,14 +47,8 @@ class FilterRunner(KeyInstance):
     ) -> None:
         KeyInstance.__init__(self, timers, outputs, started)
         self.facts: FilterFacts = facts
+        self.places: list[NumberedEvent | None] = [None] * facts.place_count
         self._changed = False
-
-    @abstractmethod
-    def bound(self) -> Sequence[NumberedEvent | None]:
-        """The event that is bound in each place, or None; items behind the places mean nothing."""
-
-    @abstractmethod
-    def bind(self, place: int, numbered: NumberedEvent) -> None: ...
 
     @abstractmethod
     def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
@@ -71,12 +60,15 @@ class FilterRunner(KeyInstance):
     @abstractmethod
     def switch(self, kind: str, label: str) -> None: ...
 
+    @abstractmethod
+    def _settled(self, time: int, numbered: NumberedEvent) -> Sequence[Fired]:
+        """The branches that fire after labels have changed."""
+
     def start(self, first: Reading) -> list[Event]:
         return self._transformer().begin(Trigger(first.time, first.event_id))
 
     def read(self, reading: Reading) -> list[Event]:
-        places = self.bound()[: self.facts.place_count]
-        latest = max((numbered[0] for numbered in places if numbered), default=0)
+        latest = max((numbered[0] for numbered in self.places if numbered), default=0)
         numbered = (latest + 1, reading.time if reading.event is None else reading.event)
         return self.step(mask_of(self.facts.machine, reading), reading.time, numbered)
 
@@ -94,35 +86,39 @@ class FilterRunner(KeyInstance):
     def _transformer(self) -> Transformer:
         return Transformer(self.facts.correlation, self.outputs, self)
 
-    def _trigger(
-        self, fired: Fired, places: Sequence[NumberedEvent | None], time: int, event_id: str | None
-    ) -> Trigger:
+    def _trigger(self, fired: Fired, time: int, event_id: str | None) -> Trigger:
         ports = self.facts.ports
         pairs = ((place, ports[place]) for place in fired.places)
-        found = in_order(bound_events(pairs, places, self.facts.binds_first))
+        found = in_order(bound_events(pairs, self.places, self.facts.binds_first))
         bound = {port: reading_of(numbered) for port, numbered in found.items()}
         return Trigger(time, event_id, fired.labels, bound)
 
-    def _transformed(
-        self, effects: Iterable[Emit | Bind | Fired], time: int, numbered: NumberedEvent
-    ) -> list[Event]:
-        """Run the transformer for each branch that has fired."""
+    def _fire(self, fired: Sequence[Fired], time: int, numbered: NumberedEvent) -> list[Event]:
+        """The outputs of branches that have fired, and of those that fire as labels change."""
+        facts = self.facts
+        made: list[Event] = []
+        if not facts.changes_labels:
+            self.triggered(time)
+            trigger = trigger_of(numbered)
+            for each in fired:
+                made += facts.firing(each)(self.outputs, self.places, time, trigger)
+            return made
         event_id = numbered[1].id if isinstance(numbered[1], Event) else None
-        places = self.bound()
-        triggers = [
-            self._trigger(each, places, time, event_id)
-            for each in effects
-            if isinstance(each, Fired)
-        ]
-        self._changed = False
-        transformer = self._transformer()
-        return [output for trigger in triggers for output in transformer.transform(trigger)]
+        while fired:
+            self.triggered(time)
+            triggers = [self._trigger(each, time, event_id) for each in fired]
+            self._changed = False
+            transformer = self._transformer()
+            for trigger_ in triggers:
+                made += transformer.transform(trigger_)
+            fired = self._settled(time, numbered) if self._changed else ()
+        return made
 
 
 class TabledFilter(FilterRunner):
     """A filter without a window, on its table."""
 
-    __slots__ = (*ATTRIBUTES, "more", "rows")
+    __slots__ = ("rows",)
 
     row: Row
 
@@ -137,18 +133,6 @@ class TabledFilter(FilterRunner):
         FilterRunner.__init__(self, facts, timers, outputs, started)
         self.rows = rows
         self.row = rows.first
-        self.place0: NumberedEvent | None = None
-        self.place1: NumberedEvent | None = None
-        self.place2: NumberedEvent | None = None
-        self.place3: NumberedEvent | None = None
-        others = facts.place_count - len(ATTRIBUTES)
-        self.more: list[NumberedEvent | None] | None = [None] * others if others > 0 else None
-
-    def bound(self) -> Sequence[NumberedEvent | None]:
-        return all_places(self)
-
-    def bind(self, place: int, numbered: NumberedEvent) -> None:
-        binding((place,))(self, numbered)
 
     def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         row = self.row
@@ -156,33 +140,12 @@ class TabledFilter(FilterRunner):
         if move.bind is not None:
             move.bind(self, numbered)
         self.row = move.to
-        if not move.effects:
-            return []
-        facts = self.facts
-        emit = facts.emit_of.get(move)
-        if emit is not None:
-            held = self._outputs_or_key
-            outputs = held if held.__class__ is Outputs else self.outputs
-            # A rule with timers has no such function, so that this is an event.
-            return emit(outputs, self, time, numbered[1].id)  # type: ignore[union-attr]
-        if self._timers:
-            self.triggered(time)
-        if not facts.changes_labels and row.is_kept:
-            trigger = trigger_of(numbered)
-            return [
-                output
-                for emit in facts.firings(move)
-                for output in emit(self.outputs, self, time, trigger)
-            ]
-        made: list[Event] = []
-        while move.effects:
-            self.triggered(time)
-            made += self._transformed(move.effects, time, numbered)
-            if not self._changed:
-                break
-            move = self.rows.move(self.row, 0)
-            self.row = move.to
-        return made
+        return self._fire(move.fired, time, numbered) if move.fired else []
+
+    def _settled(self, time: int, numbered: NumberedEvent) -> Sequence[Fired]:  # noqa: ARG002
+        move = self.rows.move(self.row, 0)
+        self.row = move.to
+        return move.fired
 
     def idle_until(self, port: TimerPort) -> int | None:
         mask = self.facts.timer_mask(port)
@@ -206,46 +169,37 @@ NO_MOVES: dict[int, RowMove] = {}
 class WindowedFilter(FilterRunner):
     """A filter with a window: its states carry the start of what they stand for."""
 
-    __slots__ = ("active", "places", "stepper")
-
-    places: list[NumberedEvent | None]
+    __slots__ = ("active",)
 
     def __init__(
         self,
         facts: FilterFacts,
-        stepper: Stepper,
         timers: Sequence[TimerPort],
         outputs: Outputs | FastKey,
         started: int,
     ) -> None:
-        super().__init__(facts, timers, outputs, started)
-        self.places = [None] * facts.place_count
-        self.stepper = stepper
+        FilterRunner.__init__(self, facts, timers, outputs, started)
         self.row = NO_MOVES
-        self.active: Starts = stepper.begin()[0]
-
-    def bound(self) -> Sequence[NumberedEvent | None]:
-        return self.places
-
-    def bind(self, place: int, numbered: NumberedEvent) -> None:
-        self.places[place] = numbered
+        self.active: Starts = facts.stepper.begin()[0]
 
     def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
-        atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
-        effects = self.stepper.take(self.active, atoms, now=time).effects
-        if not effects:
-            return []
-        made: list[Event] = []
+        facts = self.facts
+        taken = facts.stepper.take(self.active, facts.atoms_of(mask), now=time)
+        fired = self._bound(taken.effects, numbered) if taken.effects else ()
+        return self._fire(fired, time, numbered) if fired else []
+
+    def _bound(self, effects: Iterable[object], numbered: NumberedEvent) -> Sequence[Fired]:
+        """Bind an event in its places; returns the branches that fire."""
+        fired = []
         for effect in effects:
             if isinstance(effect, Bind):
                 self.places[effect.place] = numbered
-        while any(isinstance(effect, Fired) for effect in effects):
-            self.triggered(time)
-            made += self._transformed(effects, time, numbered)
-            if not self._changed:
-                break
-            effects = self.stepper.take(self.active, now=time).effects
-        return made
+            elif isinstance(effect, Fired):
+                fired.append(effect)
+        return fired
+
+    def _settled(self, time: int, numbered: NumberedEvent) -> Sequence[Fired]:
+        return self._bound(self.facts.stepper.take(self.active, now=time).effects, numbered)
 
     def idle_until(self, port: TimerPort) -> int | None:
         mask = self.facts.timer_mask(port)
@@ -253,11 +207,11 @@ class WindowedFilter(FilterRunner):
             return None
         now, before = self._due[port.name], dict(self.active)
         after = dict(before)
-        atoms = frozenset(bit for bit in range(mask.bit_length()) if mask >> bit & 1)
-        if self.stepper.take(after, atoms, now=now).effects or after != before:
+        stepper = self.facts.stepper
+        if stepper.take(after, self.facts.atoms_of(mask), now=now).effects or after != before:
             return None
         # What leaves the window may let the next firing do something.
-        window = self.stepper.machine.window or 0
+        window = self.facts.machine.window or 0
         starts = [int(start) for start in before.values() if now - window <= start < NOW]
         return min(starts, default=ENDLESS) + window
 
@@ -279,81 +233,7 @@ class WindowedFilter(FilterRunner):
         Starts never grow by themselves: what lies before the window can complete nothing, make no
         label active and bind no place, now or later.
         """
-        machine = self.stepper.machine
+        machine = self.facts.machine
         oldest = now - (machine.window or 0)
         alive = {state for state, start in self.active.items() if start >= oldest}
         return alive == machine.initial
-
-
-class GeneratedWindow(WindowedFilter):
-    """A filter with a window on a machine in generated Python; `places` holds its starts, too."""
-
-    __slots__ = ("steps",)
-
-    places: PlacesAndStarts
-
-    def __init__(
-        self,
-        facts: FilterFacts,
-        steps: WindowSteps,
-        stepper: Stepper,
-        timers: Sequence[TimerPort],
-        outputs: Outputs | FastKey,
-        started: int,
-    ) -> None:
-        FilterRunner.__init__(self, facts, timers, outputs, started)
-        self.stepper = stepper
-        self.row = NO_MOVES
-        self.steps = steps
-        self.places = steps.blank.copy()
-
-    @property
-    def starts(self) -> HeldStarts:
-        return tuple(self.places[self.steps.place_count :])
-
-    @starts.setter
-    def starts(self, starts: HeldStarts) -> None:
-        self.places[self.steps.place_count :] = starts
-
-    @property
-    def active(self) -> Starts:
-        return self.steps.to_starts(self.starts)
-
-    @active.setter
-    def active(self, active: Starts) -> None:
-        self.starts = self.steps.from_starts(active)
-
-    def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
-        steps = self.steps
-        take = steps.known.get(mask) or steps.take(mask)
-        oldest = time - steps.window
-        fired = take(self.places, numbered, time, oldest)
-        if fired is None:
-            return []
-        if self._timers:
-            self.triggered(time)
-        facts = self.facts
-        made: list[Event] = []
-        if not facts.changes_labels:
-            trigger = trigger_of(numbered)
-            for each in fired:
-                made += facts.firing(steps, each)(self.outputs, self.places, time, trigger)
-            return made
-        while fired is not None:
-            effects = [steps.fired(branch, counting) for branch, counting in fired]
-            made += self._transformed(effects, time, numbered)
-            if not self._changed:
-                break
-            fired = steps.take(0)(self.places, numbered, time, oldest)
-            if fired is not None:
-                self.triggered(time)
-        return made
-
-    def is_idle(self, now: int) -> bool:
-        oldest = now - self.steps.window
-        if self.steps.begins_empty:
-            return max(self.starts, default=NEVER) < oldest
-        return all(
-            start == first or (start >= oldest) == (first >= oldest)
-            for start, first in zip(self.starts, self.steps.first, strict=True)
-        )

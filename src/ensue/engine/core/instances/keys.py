@@ -39,6 +39,18 @@ def fast_key(key: Key) -> FastKey:
     return key
 
 
+class FirstMove:
+    """What an event does to a key that has not started: nothing, or it starts an instance."""
+
+    is_quiet = False
+
+    def __init__(self, is_noop: bool) -> None:
+        self.is_noop = is_noop
+
+
+NO_MOVE, BEGINS = FirstMove(is_noop=True), FirstMove(is_noop=False)
+
+
 class SharedFacts:
     """The facts that all instances of a rule share."""
 

@@ -1,4 +1,4 @@
-"""Tables by bit masks, and the places in which a filter on its table keeps bound events.
+"""Tables by bit masks, for a rule that is stepped in Python.
 
 A `Row` is a state of a table. It maps the mask of an event's atoms (bit i: atom i of the machine)
 to a `RowMove`: the next row, the places that the event is bound in, and what else happens. Moves
@@ -6,23 +6,15 @@ are made when they are first needed, by a pass of the machine (`ensue.machine.bi
 shared by all keys and by all rules whose machines have the same structure. Most events of a long
 chain do nothing to a row: they share one move, and no pass is made for them. Past the limits of a
 table, a row is made for one event and not kept.
-
-The first places of a key are attributes of its instance, and only the others, which few rules have,
-are in a list: a list for each key would be two more pieces of memory, and with thousands of keys
-each of them is far away when an event comes. `binding` makes the function that binds an event in
-places, `place_in_attributes` the text that reads one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
-from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
-from ensue.engine.core.instances.firing import ConstantName, NumberedEvent
-from ensue.engine.core.instances.windows import WindowSteps
+from ensue.engine.core.instances.firing import NumberedEvent
 from ensue.lang.derived.label_logic import label_value
 from ensue.lang.syntax import LabelExpression
 from ensue.machine.bitwise import BitStepper, BitTaken, bits_of, numbers_in
@@ -30,60 +22,24 @@ from ensue.machine.limits import DEFAULT_MACHINE_LIMITS, MachineLimits
 from ensue.machine.model import Branch, Emit, Machine, State, Switch, Timer
 from ensue.machine.stepping import Fired
 
-ATTRIBUTES = ("place0", "place1", "place2", "place3")
-
 BindPlaces = Callable[[Any, NumberedEvent], None]
 
 
-class HoldsPlaces(Protocol):
-    """An instance with places; `more` holds places that the attributes have no room for."""
+def binding(places: Sequence[int]) -> BindPlaces:
+    """`bind(held, numbered)`: puts an event into all of these places of an instance."""
+    if len(places) == 1:
+        (only,) = places
 
-    place0: NumberedEvent | None
-    place1: NumberedEvent | None
-    place2: NumberedEvent | None
-    place3: NumberedEvent | None
-    more: list[NumberedEvent | None] | None
+        def bind_one(held: Any, numbered: NumberedEvent) -> None:
+            held.places[only] = numbered
 
-
-def place_in_attributes(place: int, constant: ConstantName) -> str:
-    """The expression for a place, where `held` is an instance (`firing.PlaceText`)."""
-    if place < len(ATTRIBUTES):
-        return f"held.{ATTRIBUTES[place]}"
-    return f"held.more[{constant(place - len(ATTRIBUTES))}]"
-
-
-@lru_cache(maxsize=TEXTS_REMEMBERED)
-def binding(places: tuple[int, ...]) -> BindPlaces:
-    """`bind(held, numbered)`: puts an event into all of these places."""
-    few = frozenset(place for place in places if place < len(ATTRIBUTES))
-    others = [place - len(ATTRIBUTES) for place in places if place >= len(ATTRIBUTES)]
-    return _in_list(_in_attributes(few) if few else None, others) if others else _in_attributes(few)
-
-
-@lru_cache
-def _in_attributes(places: frozenset[int]) -> BindPlaces:
-    targets = "".join(f"held.{ATTRIBUTES[place]} = " for place in sorted(places))
-    bind: BindPlaces = function_from(f"def bind(held, numbered): {targets}numbered", "bind", {})
-    return bind
-
-
-def _in_list(few: BindPlaces | None, others: Sequence[int]) -> BindPlaces:
-    """Binds places, at least one of which is in the list."""
+        return bind_one
 
     def bind(held: Any, numbered: NumberedEvent) -> None:
-        if few is not None:
-            few(held, numbered)
-        more = held.more
-        for place in others:
-            more[place] = numbered
+        for place in places:
+            held.places[place] = numbered
 
     return bind
-
-
-def all_places(held: HoldsPlaces) -> list[NumberedEvent | None]:
-    """All places, as they are now."""
-    few = [held.place0, held.place1, held.place2, held.place3]
-    return few if held.more is None else few + held.more
 
 
 OutputConditions = tuple[LabelExpression, ...]
@@ -99,7 +55,7 @@ class RowMove:
     `is_noop`: nothing happens at all, and the row stays.
     """
 
-    __slots__ = ("bind", "effects", "is_noop", "is_quiet", "started", "to")
+    __slots__ = ("bind", "effects", "fired", "is_noop", "is_quiet", "started", "to")
 
     def __init__(
         self,
@@ -112,6 +68,7 @@ class RowMove:
         self.to = to
         self.bind = binding(binds) if binds else None
         self.effects = effects
+        self.fired = tuple(each for each in effects if isinstance(each, Fired))
         self.started = started
         self.is_quiet = not effects and not started
         self.is_noop = self.is_quiet and is_loop and not binds
@@ -237,7 +194,6 @@ class SharedTables:
     def __init__(self, limits: MachineLimits = DEFAULT_MACHINE_LIMITS) -> None:
         self.limits = limits
         self._known: dict[tuple[Machine, OutputConditions | None], RowTable] = {}
-        self._windows: dict[Machine, WindowSteps] = {}
 
     def of(self, machine: Machine, conditions: OutputConditions | None = None) -> RowTable:
         """The rows of a machine.
@@ -249,13 +205,6 @@ class SharedTables:
         if rows is None:
             rows = self._known[shape, conditions] = RowTable(shape, self.limits, conditions)
         return rows
-
-    def window(self, machine: Machine) -> WindowSteps:
-        shape = structure(machine)
-        steps = self._windows.get(shape)
-        if steps is None:
-            steps = self._windows[shape] = WindowSteps(shape)
-        return steps
 
 
 def structure(machine: Machine) -> Machine:

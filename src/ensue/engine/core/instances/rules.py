@@ -13,10 +13,9 @@ from typing import Protocol
 
 from ensue.engine.core.instances.ecl import EclFacts, EclRunner
 from ensue.engine.core.instances.filter_facts import FilterFacts
-from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter, WindowedFilter
-from ensue.engine.core.instances.keys import FastKey, whole_key
+from ensue.engine.core.instances.filters import TabledFilter, WindowedFilter
+from ensue.engine.core.instances.keys import FastKey, FirstMove, whole_key
 from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
-from ensue.engine.core.instances.windows import FirstMove, WindowSteps, is_generated
 from ensue.engine.core.relating.branched import chain_facts
 from ensue.engine.core.relating.linked import ChainFacts, ChainFilter, QuietMove
 from ensue.engine.counts import Counts
@@ -32,7 +31,6 @@ from ensue.lang.derived.relating import has_timeout
 from ensue.lang.syntax import Correlation, FilterCorrelation, TimerPort
 from ensue.machine.model import Machine, PortAtom, Timer
 from ensue.machine.plan import Form, plan
-from ensue.machine.stepping import Stepper
 
 Runner = TabledFilter | WindowedFilter | EclRunner | ChainFilter | FilterInstance
 Start = Callable[[Sequence[TimerPort], Outputs | FastKey, int], Runner]
@@ -76,7 +74,6 @@ class Rule:
         self.form: Form
         self.machine: Machine | None
         self.rows: RowTable | None = None
-        self.steps: WindowSteps | None = None
         self.facts: FilterFacts | None = None
         self.chains: ChainFacts | None = None
         self.group: HoldsInstances | None = None
@@ -119,10 +116,7 @@ class Rule:
         if isinstance(correlation, FilterCorrelation):
             facts = self.facts = FilterFacts(correlation, self.machine, self._types)
             if self.form == "linear":
-                if not is_generated(self.machine, self._is_keyed):
-                    return partial(WindowedFilter, facts, Stepper(self.machine))
-                self.steps = shared.window(self.machine)
-                return partial(GeneratedWindow, facts, self.steps, Stepper(self.steps.machine))
+                return partial(WindowedFilter, facts)
             self.rows = shared.of(self.machine, facts.output_conditions)
             return partial(TabledFilter, facts, self.rows)
         self.rows = shared.of(self.machine)
@@ -159,24 +153,22 @@ class Rule:
         """The known moves of a key that has not started, by the masks of events."""
         if not self.forgets_idle_keys:
             return {}
-        if self.steps is not None:
-            return self.steps.first_moves
-        if self.chains is not None:
-            return self.chains.first_moves
-        return self.rows.first if self.rows is not None else {}
+        if self.rows is not None:
+            return self.rows.first
+        facts = self.chains or self.facts
+        return {} if facts is None else facts.first_moves
 
     def _first_move(self, mask: int) -> RowMove | FirstMove | QuietMove | None:
-        if self.steps is not None:
-            return self.steps.first_move(mask)
-        if self.chains is not None:
-            return self.chains.first_move(mask)
-        return None if self.rows is None else self.rows.move(self.rows.first, mask)
+        if self.rows is not None:
+            return self.rows.move(self.rows.first, mask)
+        facts = self.chains or self.facts
+        return None if facts is None else facts.first_move(mask)
 
     def take_over(self, old: Rule) -> None:
         """Go on with the instances of a rule that means the same and has the same machine."""
         self.instances = old.instances
-        self.rows, self.starter, self.facts = old.rows, old.starter, old.facts
-        self.steps, self.chains = old.steps, old.chains
+        self.rows, self.starter = old.rows, old.starter
+        self.facts, self.chains = old.facts, old.chains
 
     @property
     def saved_form(self) -> SavedForm:

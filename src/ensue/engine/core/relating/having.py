@@ -14,14 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ensue.engine.core.instances.compiling import function_from
-from ensue.engine.core.instances.firing import bound_events, reading_of
-from ensue.engine.outputs import port_scope
+from ensue.engine.core.instances.firing import scopes_of
 from ensue.events.event import CONTEXT
 from ensue.events.types import ValueType
-from ensue.lang.derived.relating import aggregated_name
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.scopes import ComputedScope, PortScope
 from ensue.lang.expressions.tree import (
     Arithmetic,
     Call,
@@ -69,29 +66,6 @@ def having_of(
         return _HavingText(places, names, aggregates or {}).function(having, asked)
     except _OutsideError:
         return asked
-
-
-def scopes_of(
-    places: Sequence[str], aggregates: Sequence[Expression], first: bool
-) -> Callable[[Sequence[Any]], PortScope]:
-    """A function that gives names and aggregates their values, from the events in places.
-
-    The results of aggregates, values or faults, stand behind the places.
-    """
-    pairs = list(enumerate(places))
-    asked = [
-        (each.function, aggregated_name(each)) for each in aggregates if isinstance(each, Call)
-    ]
-
-    def scope(held: Sequence[Any]) -> PortScope:
-        found = bound_events(pairs, held, first=first)
-        plain = port_scope({port: reading_of(each) for port, each in found.items()})
-        if not asked:
-            return plain
-        computed = dict(zip(asked, held[len(pairs) :], strict=True))
-        return ComputedScope(plain.bindings, computed)
-
-    return scope
 
 
 class _HavingText:

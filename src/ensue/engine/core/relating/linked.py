@@ -21,14 +21,15 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
-from ensue.engine.core.instances.firing import (
-    EmitOutputs,
-    NumberedEvent,
-    compile_firing,
-    place_in_list,
+from ensue.engine.core.instances.firing import EmitOutputs, NumberedEvent, outputs_of_firing
+from ensue.engine.core.instances.keys import (
+    BEGINS,
+    NO_MOVE,
+    FastKey,
+    FirstMove,
+    KeyInstance,
+    SharedFacts,
 )
-from ensue.engine.core.instances.keys import FastKey, KeyInstance, SharedFacts
-from ensue.engine.core.instances.windows import BEGINS, NO_MOVE, FirstMove
 from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import HavingTest, having_of
 from ensue.engine.core.relating.links import GroupLinks, Linked, LinkedMatch, Read, chain_of
@@ -178,7 +179,7 @@ class LinkedFacts(ChainFacts):
             having = self.correlation.clauses.having
             known = self._functions[is_bound, labels] = TriggerFunctions(
                 None if having is None else having_of(having, ports, self._names),
-                compile_firing(self.correlation, self.types, fired, named, place_in_list),
+                outputs_of_firing(self.correlation, self.types, fired, named),
             )
         return known
 

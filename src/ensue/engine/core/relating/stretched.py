@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ensue.engine.core.instances.firing import NumberedEvent, bound_events, in_order, reading_of
+from ensue.engine.core.instances.firing import NumberedEvent, outputs_of_firing
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.instances.recipes import statements_with
 from ensue.engine.core.relating.form import ChainForm
-from ensue.engine.core.relating.having import having_of, scopes_of
+from ensue.engine.core.relating.having import having_of
 from ensue.engine.core.relating.linked import NO_LASTS, LinkedFacts, LinkedFilter
 from ensue.engine.core.relating.links import Linked, LinkedMatch, PortLinks
 from ensue.engine.core.relating.sliding import (
@@ -31,13 +30,14 @@ from ensue.engine.core.relating.sliding import (
     sliding_aggregate,
 )
 from ensue.engine.core.relating.tallies import CountTally, SavedTallies, SumTally, Tally, tally
-from ensue.engine.outputs import Outputs, Trigger
+from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import aggregated_name, aggregates_of, assigned_aggregates
 from ensue.lang.expressions import Expression
-from ensue.lang.syntax import FilterCorrelation, PushPort, TimerPort
+from ensue.lang.syntax import FilterCorrelation, TimerPort
+from ensue.machine.stepping import Fired
 
 AT_ONCE = -NOT_BEGUN
 """Where the first group begins."""
@@ -91,11 +91,10 @@ class StretchedFacts(LinkedFacts):
             self.having = having_of(
                 correlation.clauses.having, form.places, self._names, kinds, self.binds_first
             )
-        self._scope = scopes_of(form.places, calls, self.binds_first)
-        self._pairs = list(enumerate(form.places))
-        self._statements = statements_with(correlation, self.labels)
         if assigned_aggregates(correlation):
-            self.emit = self._emit_computed
+            named = dict(enumerate(form.places))
+            fired = Fired(0, self.labels, tuple(named))
+            self.emit = outputs_of_firing(correlation, types, fired, named, calls)
 
     @property
     def most_events(self) -> int | None:
@@ -115,24 +114,6 @@ class StretchedFacts(LinkedFacts):
         self, timers: Sequence[TimerPort], outputs: Outputs | FastKey, started: int
     ) -> StretchedFilter:
         return StretchedFilter(self, timers, outputs, started)
-
-    def _emit_computed(
-        self, outputs: Outputs, held: Any, time: int, event_id: str | None
-    ) -> list[Event]:
-        """Put out values that are computed from aggregates."""
-        found = in_order(bound_events(self._pairs, held, self.binds_first))
-        bound = {port: reading_of(numbered) for port, numbered in found.items()}
-        trigger = Trigger(time, event_id, self.labels, bound)
-        scope = self._scope(held)
-        made: list[Event] = []
-        for statement in self._statements:
-            if isinstance(statement, PushPort):
-                reading = bound.get(statement.port)
-                if reading is not None and reading.event is not None:
-                    made.append(outputs.forward(trigger, reading.event, statement, scope))
-            else:
-                made.append(outputs.build(trigger, statement, scope))
-        return made
 
 
 class StretchedFilter(LinkedFilter):

@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ensue.engine.core.instances.keys import FastKey, fast_key
+from ensue.engine.core.instances.keys import FastKey, FirstMove, fast_key
 from ensue.engine.core.instances.rows import RowMove
 from ensue.engine.core.instances.rules import Rule
-from ensue.engine.core.instances.windows import FirstMove
 from ensue.engine.core.relating.linked import QuietMove
 from ensue.engine.ports import KeyNames
 from ensue.events.event import Event

@@ -20,12 +20,13 @@ import numpy as np
 from ensue.engine.core.cell_limits import event_atoms
 from ensue.engine.core.cell_step import LACKS_MOVE, LACKS_ROOM
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
+from ensue.engine.core.instances.filters import TabledFilter, WindowedFilter
+from ensue.engine.core.instances.firing import Moment
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.instances.rules import Rule
 from ensue.engine.core.jit import FAR
 from ensue.engine.counts import Counts
-from ensue.engine.outputs import Outputs
+from ensue.engine.outputs import TIMER, Outputs
 from ensue.engine.sizes import sizes
 from ensue.engine.step.many.cells import GroupCells, StepTables
 from ensue.engine.step.many.grouping import AlarmOrder, CellShape
@@ -112,7 +113,6 @@ class StepGroup:
         self._tables.take_rules(self.rules, self._shape_of)
         self._outputs.set_rules([*self._numbers], types)
         for state in self.keys.values():
-            state.settle_counts(self._outputs.count_of)
             state.renumber(new_numbers, len(self.rules))
         self._cells.renumber(new_numbers)
         self._cells.set_rules([rule.order for rule in rules])
@@ -146,17 +146,15 @@ class StepGroup:
         number = self._numbers[rule.name]
         exchange = self._exchange(rule)
         for key, instance in rule.instances.items():
-            assert isinstance(instance, TabledFilter | GeneratedWindow | EclRunner)
+            assert isinstance(instance, TabledFilter | WindowedFilter | EclRunner)
             state = self.keys.get(key) or self._begin(key)
             exchange.take_in(instance, state)
             outputs = instance.made_outputs
             time = None if outputs is None else outputs.time
-            if outputs is not None and time is not None:
-                if state.time is None or state.time < time:
-                    state.counts(time, "", self._outputs.count_of)
-                if state.time == time:
-                    for trigger, count in outputs.made.items():
-                        state.emitted.setdefault(trigger, {})[number] = count
+            if outputs is None or time is None or (state.time or time) > time:
+                continue
+            for trigger, count in outputs.made.items():
+                state.counts(time, trigger)[number] = count
         rule.instances.clear()
         self._lay_out()
 
@@ -170,7 +168,6 @@ class StepGroup:
         assert self._types is not None
         found: dict[FastKey, CellRunner] = {}
         for key, state in self.keys.items():
-            state.settle_counts(self._outputs.count_of)
             emitted = state.emitted_by(number)
             if not emitted and not state.where[number]:
                 continue
@@ -178,7 +175,7 @@ class StepGroup:
             if emitted:
                 outputs.time, outputs.made = state.time, emitted
             instance = rule.starter(rule.ports.timers, outputs, 0)
-            assert isinstance(instance, TabledFilter | GeneratedWindow | EclRunner)
+            assert isinstance(instance, TabledFilter | WindowedFilter | EclRunner)
             exchange.take_out(instance, state)
             found[key] = instance
         return found
@@ -230,20 +227,17 @@ class StepGroup:
         numbered: tuple[int, Event],
         counts: Counts,
         made: list[Event],
-    ) -> int:
-        """Let the visited rules read an event; returns how many runs of outputs were added.
-
-        The outputs of a run are in the order of the library.
-        """
+    ) -> None:
+        """Let the visited rules read an event; adds outputs in the order of the library."""
         if key is None:
             for rule in (visits >> np.uint32(8)).tolist():
                 counts.without_key[self.rules[rule].name] += 1
-            return 0
+            return
         number, event = numbered
         state = self.keys.get(key)
         if state is None:
             if is_noop:
-                return 0
+                return
             if len(self.keys) >= self._sweeps.most_keys or event.time >= self._sweeps.due:
                 self.sweep(event.time)
             state = self._begin(key)
@@ -256,15 +250,13 @@ class StepGroup:
             self._provide(found, event.time)
             found = self._visit(state, visits, event.time, number)
         if found == 0:
-            return 0
+            return
         state.events[number] = event
-        runs = 0
         if found > 1:
-            columns: list[list[int]] = self._fired[:, : found >> 1].tolist()
-            runs = self._outputs.emit(state, columns, event, made)
+            firings = self._fired[:, : found >> 1].T.tolist()
+            self._outputs.emit(state, firings, Moment(event.time, event.id), made)
         if len(state.events) > state.most_events:
             state.forget_unbound(self._cells.bound)
-        return runs
 
     def _visit(self, state: KeyState, visits: Any, now: int, number: int) -> int:
         cells = self._cells
@@ -350,24 +342,23 @@ class StepGroup:
         while True:
             count: int = fire_until(limit, cells.arrays, self._alarmed, cells.alarms)
             if count > 0:
-                self._emit_alarms(self._alarmed[:, :count].tolist(), made, orders)
+                self._emit_alarms(self._alarmed[:, :count].T.tolist(), made, orders)
             elif count == LACKS_ROOM:
                 cells.control[FIRED_COUNT] = 0
-                self._emit_alarms(self._alarmed.tolist(), made, orders)
+                self._emit_alarms(self._alarmed.T.tolist(), made, orders)
             elif count < 0:
                 self._provide(count, limit)
             if count >= 0:
                 return
 
     def _emit_alarms(
-        self, columns: Sequence[list[int]], made: list[Event], orders: list[AlarmOrder] | None
+        self, firings: Sequence[list[int]], made: list[Event], orders: list[AlarmOrder] | None
     ) -> None:
-        states, emit = self._states, self._outputs.emit_alarm
-        *_, times, keys, last_read = columns
-        firings = zip(*columns, strict=True)
-        for firing, time, key, last in zip(firings, times, keys, last_read, strict=True):
-            state = states[key]
+        for firing in firings:
+            rule, (time, key, last) = firing[0], firing[-3:]
+            state = self._states[key]
             assert state is not None, "a key with cells is there"
-            count = emit(state, firing, time, made)
+            before = len(made)
+            self._outputs.emit(state, [firing], Moment(time, TIMER), made)
             if orders is not None:
-                orders += [(time, self.rules[firing[0]].order, last)] * count
+                orders += [(time, self.rules[rule].order, last)] * (len(made) - before)

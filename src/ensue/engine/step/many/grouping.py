@@ -93,10 +93,8 @@ class Grouping:
 
 
 def _can_have_cells(rule: Rule) -> bool:
-    has_table = rule.rows is not None or rule.steps is not None
     return (
-        has_table
-        and rule.machine is not None
+        rule.machine is not None
         and why_no_cells(rule.correlation, rule.machine, STEP_CELLS) is None
     )
 

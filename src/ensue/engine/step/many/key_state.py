@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ensue.engine.core.instances.ecl import EclRunner
-from ensue.engine.core.instances.filters import GeneratedWindow, TabledFilter
+from ensue.engine.core.instances.filters import TabledFilter, WindowedFilter
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.machine_tables import ORIGIN, OrderedState
@@ -31,7 +31,7 @@ from ensue.machine.stepping import NOW
 FEWEST_EVENTS = 32
 """How many events a key keeps before it pays to look for events that are no longer bound."""
 
-CellFiring = tuple[int, ...]
+CellFiring = Sequence[int]
 """The number of a rule, its action, and what is bound in each place (`kernels`)."""
 
 OutputCounts = dict[int, int]
@@ -42,31 +42,29 @@ class KeyState:
     """A key of a group. `where` has the number of each rule's cell, 0 for a rule at its start.
 
     `events` has, by their numbers, events that may be bound in a cell. `emitted` counts what rules
-    have put out at `time`, by trigger; the latest firings are counted only when they are asked for.
+    have put out at `time`, by trigger.
     """
 
     __slots__ = (
-        "_latest",
         "emitted",
         "events",
         "key",
+        "key_text",
         "most_events",
         "number",
-        "text",
         "time",
         "where",
     )
 
     def __init__(self, key: FastKey, number: int, rules: int) -> None:
-        self.key = key
+        self.key = whole_key(key)
+        self.key_text = key_text(self.key)
         self.number = number
         self.where = np.zeros(rules, np.uint32)
-        self.text = key_text(whole_key(key))
         self.events: dict[int, Event] = {}
         self.most_events = FEWEST_EVENTS
         self.time: int | None = None
         self.emitted: dict[str, OutputCounts] = {}
-        self._latest: tuple[str, Sequence[int], Sequence[int]] | None = None
 
     def keep(self, number: int, event: Event) -> None:
         """Keep an event of an instance in place of its id."""
@@ -82,47 +80,15 @@ class KeyState:
         self.events = {number: events[number] for number in kept}
         self.most_events = max(FEWEST_EVENTS, 4 * len(kept))
 
-    # --- counts of outputs ------------------------------------------------------------------------
-
-    def begin(self, time: int) -> None:
-        """Count outputs from here on at another time."""
-        self.time = time
-        self._latest = None
-        self.emitted.clear()
-
-    def counts(
-        self, time: int, trigger: str, count_of: Callable[[int], int]
-    ) -> OutputCounts | None:
-        """What rules have put out at a trigger so far; None if that is nothing."""
+    def counts(self, time: int, trigger: str) -> OutputCounts:
+        """How much rules have put out at a trigger so far, to be counted on."""
         if self.time != time:
-            self.begin(time)
-            return None
-        self.settle_counts(count_of)
-        return self.emitted.get(trigger)
-
-    def count(
-        self,
-        trigger: str,
-        rules: Sequence[int],
-        actions: Sequence[int],
-        count_of: Callable[[int], int],
-    ) -> None:
-        """These rules have put out what their actions say; `count_of` says how much that is."""
-        if self._latest is not None:
-            self.settle_counts(count_of)
-        self._latest = trigger, rules, actions
-
-    def settle_counts(self, count_of: Callable[[int], int]) -> None:
-        """Count the latest firings, which so far are only numbered."""
-        if self._latest is not None:
-            trigger, rules, actions = self._latest
-            self._latest = None
-            counts = self.emitted.setdefault(trigger, {})
-            for rule, action in zip(rules, actions, strict=True):
-                counts[rule] = counts.get(rule, 0) + count_of(action)
+            self.time = time
+            self.emitted = {}
+        return self.emitted.setdefault(trigger, {})
 
     def emitted_by(self, rule: int) -> dict[str, int]:
-        """How much one rule has put out at `time`, by trigger; counts are settled."""
+        """How much one rule has put out at `time`, by trigger."""
         return {trigger: n for trigger, by in self.emitted.items() if (n := by.get(rule, 0))}
 
     def renumber(self, numbers: Any, rules: int) -> None:
@@ -137,7 +103,7 @@ class KeyState:
         }
 
 
-CellRunner = TabledFilter | GeneratedWindow | EclRunner
+CellRunner = TabledFilter | WindowedFilter | EclRunner
 
 
 class Exchange:
@@ -164,7 +130,7 @@ class Exchange:
     def take_in(self, instance: CellRunner, state: KeyState) -> None:
         """Give the rule a cell in which it stands as its instance does, unless at its start."""
         cells = self._cells
-        if isinstance(instance, GeneratedWindow):
+        if isinstance(instance, WindowedFilter):
             at, times = cells.tables.number_of_starts(self._shape, instance.active)
         else:
             at, times = cells.tables.number_of(self._shape, instance.row.active), []
@@ -177,7 +143,7 @@ class Exchange:
         words[0], words[first : first + len(times)] = at, times
         if not isinstance(instance, EclRunner):
             facts = instance.facts
-            for place, numbered in enumerate(instance.bound()[: facts.place_count]):
+            for place, numbered in enumerate(instance.places):
                 if numbered is None or not instance.is_active(facts.bound_states[place]):
                     continue
                 number, what = numbered
@@ -209,7 +175,7 @@ class Exchange:
         words = self._cells.of(cell) if cell else [0]
         at = self._cells.tables.state_of(self._shape, words[0])
         if isinstance(at, OrderedState):
-            assert isinstance(instance, GeneratedWindow)
+            assert isinstance(instance, WindowedFilter)
             first = self._cells.tables.fixed_width(self._shape)
             instance.active = {
                 each: NOW if register == ORIGIN else words[first + register]
@@ -235,9 +201,9 @@ class Exchange:
         for place, what in held.items():
             if facts.ports[place] in clocks:
                 # A firing has no number of its own: those of a port are told apart by their times.
-                instance.bind(place, (fired.index(what), what))
+                instance.places[place] = (fired.index(what), what)
             else:
-                instance.bind(place, (what, state.events[what]))
+                instance.places[place] = (what, state.events[what])
 
     def _take_out_timers(self, instance: CellRunner, words: list[int]) -> None:
         timers, timed = self._table.timers, self._timed_at
