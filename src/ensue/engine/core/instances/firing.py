@@ -89,8 +89,8 @@ def causes_of(bound: Sequence[NumberedEvent]) -> str:
     if len(bound) == 2:
         (first, one), (second, other) = bound
         if first != second and isinstance(one, Event) and isinstance(other, Event):
-            one, other = (one.id, other.id) if first < second else (other.id, one.id)
-            return one if one == other else f"{one},{other}"
+            ids = (one.id, other.id) if first < second else (other.id, one.id)
+            return one.id if one.id == other.id else ",".join(ids)
     ordered = sorted(bound, key=_number)
     return ",".join(dict.fromkeys([e.id for _, e in ordered if isinstance(e, Event)]))
 
