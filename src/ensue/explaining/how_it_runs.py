@@ -42,8 +42,8 @@ BATCH_PATHS = {
     "events": "event by event",
 }
 BATCH_LIMITS = {
-    "table": "past the budget of the table its transitions are stepped, in compiled loops as well",
-    "window": "past the budget of the table its transitions are stepped, in compiled loops as well",
+    "table": "past the budget of the table it goes on event by event",
+    "window": "past the budget of the table it goes on event by event",
 }
 
 

@@ -3,9 +3,9 @@
 The cost is linear in the size of the expression; there may be a window, and no table is needed.
 Lazy tables ask a `Stepper` for their moves (`determinise`).
 
-A pass goes over the transitions in their order. In a small machine each transition is tested. A
-large machine has an index by *pivots*: a transition is enabled only if a state of its pivot, one of
-its enabling sets, is active. So a pass tests the transitions whose pivot was active at its
+A pass goes over the transitions in their order. Where few of them wait for an input, each of these
+is tested. Else there is an index by *pivots*: a transition is enabled only if a state of its pivot,
+one of its enabling sets, is active. So a pass tests the transitions whose pivot was active at its
 beginning, and those whose pivot it has set itself. All others are disabled at their turn.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -25,9 +26,9 @@ Starts = dict[State, float]
 """The active states, each with its start (always NOW in a machine without a window)."""
 
 SMALL_MACHINE = 24
-"""Up to so many transitions, testing all of them is quicker than an index."""
+"""Up to so many transitions that an input may take, testing all is quicker than an index."""
 INPUTS_REMEMBERED = 1024
-"""The most sets of atoms for which a small machine remembers its transitions."""
+"""The most sets of atoms whose transitions are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,12 @@ class Stepper:
             if isinstance(transition.input, Timer)
         }
         self._prepared = [self._prepare(each) for each in machine.transitions]
-        self._index = TransitionIndex(machine) if len(machine.transitions) > small else None
-        self._of_atoms: dict[frozenset[int], list[_Prepared]] = {}
+        self._small = small
+        self._of_atoms: dict[frozenset[int], list[_Prepared] | None] = {}
+
+    @cached_property
+    def _index(self) -> TransitionIndex:
+        return TransitionIndex(self.machine)
 
     def _prepare(self, x: Transition) -> _Prepared:
         return _Prepared(
@@ -100,8 +105,9 @@ class Stepper:
         """Change `active` by one event (its atoms), one tick (the timeouts due) or neither."""
         present = dict(active)
         taken = PassResult()
-        if self._index is None:
-            for transition in self._that_read(atoms, due):
+        few = self._few_that_read(atoms, due)
+        if few is not None:
+            for transition in few:
                 self._try(transition, now, active, present, taken)
             return taken
         index, transitions = self._index, self.machine.transitions
@@ -118,20 +124,23 @@ class Stepper:
                             heappush(waiting, other)
         return taken
 
-    def _that_read(self, atoms: frozenset[int], due: frozenset[State]) -> list[_Prepared]:
-        """The transitions that wait for this input, and those that wait for none."""
-        known = None if due else self._of_atoms.get(atoms)
-        if known is None:
-            known = [
+    def _few_that_read(
+        self, atoms: frozenset[int], due: frozenset[State]
+    ) -> list[_Prepared] | None:
+        """The transitions that wait for this input or for none; None if they are many."""
+        if due or atoms not in self._of_atoms:
+            found = [
                 prepared
                 for x, prepared in zip(self.machine.transitions, self._prepared, strict=True)
                 if x.input is None
                 or x.input in atoms
                 or (isinstance(x.input, Timer) and x.input.state in due)
             ]
-            if not due and len(self._of_atoms) < INPUTS_REMEMBERED:
-                self._of_atoms[atoms] = known
-        return known
+            few = found if len(found) <= self._small else None
+            if due or len(self._of_atoms) >= INPUTS_REMEMBERED:
+                return few
+            self._of_atoms[atoms] = few
+        return self._of_atoms[atoms]
 
     def _try(
         self, x: _Prepared, now: float, active: Starts, present: Starts, taken: PassResult

@@ -45,15 +45,15 @@ def test_the_engine_says_how_each_correlation_runs(path: str) -> None:
 
 
 @pytest.mark.usefixtures("everything_small")
-def test_a_table_past_its_budget_is_said_to_be_stepped() -> None:
-    """From the batch on in which it has grown too large, and after a snapshot as well."""
+def test_a_rule_past_the_budget_of_its_table_runs_by_events() -> None:
+    """From the event on for which it is too large, and after a snapshot as well."""
     library = ensue.parse(TYPES + PATHS["table"])
     engine = BatchEngine(library.checked)
-    engine.read_all([Event("1", "s", "T", 1, {"k": 1}), Event("2", "s", "T", 2, {"k": 1})])
+    engine.read_all([Event(str(n), "s", "T", n, {"k": 1}) for n in range(5)])
     resumed = BatchEngine(library.checked)
     resumed.restore(engine.snapshot())
 
-    assert engine.paths["X"].name == resumed.paths["X"].name == "stepped"
+    assert engine.paths["X"].name == resumed.paths["X"].name == "events"
     assert "its table has more than 2 states" in engine.paths["X"].reason
 
 

@@ -104,11 +104,16 @@ class Arrangement:
         return EventCorrelation(correlation, path, number, self._depth, types, self._counts)
 
     def leave_columns(self, name: str, why: str) -> EventCorrelation:
-        """Let a rule that relates events go on event by event, from the state that it has."""
+        """Let a rule alone go on event by event, from the state that it has."""
+        state = encode_correlation(self.running[name])
+        by_event = self.begin_by_event(name, why)
+        decode_correlation(by_event, state)
+        return by_event
+
+    def begin_by_event(self, name: str, why: str) -> EventCorrelation:
+        """Let a rule alone run event by event, from its start."""
         number = next(n for n, each in enumerate(self._correlations) if each.name == name)
-        by_event = self._by_event(number, why)
-        decode_correlation(by_event, encode_correlation(self.running[name]))
-        self.running[name] = by_event
+        by_event = self.running[name] = self._by_event(number, why)
         return by_event
 
     def dissolve(self, group: BatchGroup) -> None:
@@ -116,11 +121,12 @@ class Arrangement:
         for name in list(group.members):
             self.release(group, name)
 
-    def release(self, group: BatchGroup, name: str) -> None:
-        """Let one member of a group run alone from now on."""
+    def release(self, group: BatchGroup, name: str, why: str | None = None) -> None:
+        """Let one member of a group run alone from now on; if there is a reason, by events."""
         member = group.members[name]
         state = encode_correlation(member)
-        alone = self._alone(int(group.numbers[member.number]))
+        number = int(group.numbers[member.number])
+        alone = self._alone(number) if why is None else self._by_event(number, why)
         decode_correlation(alone, state)
         self.running[name] = alone
         group.release(name)

@@ -38,7 +38,6 @@ from ensue.engine.batch.snapshots import (
     decode_engine,
     encode_correlation,
     encode_engine,
-    has_left_table,
 )
 from ensue.engine.changing import is_unchanged
 from ensue.engine.counts import Counts
@@ -329,16 +328,16 @@ class BatchEngine:
         """Go on from the states of correlations, by their names."""
         for name, state in states.items():
             running = self.correlations[name]
-            if isinstance(running, GroupMember):
-                # A rule that had left its table cannot be on one again.
-                left = running.path.name == "table" and has_left_table(state)
-                if not left and decode_correlation(running, state):
-                    continue
-                self._arrangement.release(running.group, name)
             try:
-                decode_correlation(self.correlations[name], state)
+                goes_on = decode_correlation(running, state)
+                if not goes_on and isinstance(running, GroupMember):
+                    self._arrangement.release(running.group, name)
+                    goes_on = decode_correlation(self.correlations[name], state)
+                why = "it had left its table before"
             except LeavesColumnsError as error:
-                decode_correlation(self._arrangement.leave_columns(name, str(error)), state)
+                goes_on, why = False, str(error)
+            if not goes_on:
+                decode_correlation(self._arrangement.begin_by_event(name, why), state)
 
     # --- one batch --------------------------------------------------------------------------------
 

@@ -79,24 +79,22 @@ class OrderedPass:
         for name in self._reading_order:
             if isinstance(self.arranged.running[name], GroupMember):
                 continue
-            made, read = self._read_alone(name, rows, rows_read.get(name, 0), fed[name])
-            if not len(made):
-                continue
             number = self._numbers[name]
-            if not self.is_linked:
-                if name in self._internal:
+            parts = self._read_alone(name, rows, rows_read.get(name, 0), fed[name])
+            # What it has put out in another form that it has left in this batch has places.
+            is_only = len(self._numbers) == 1 and name not in rows_read and len(parts) == 1
+            for made, read in parts:
+                if not len(made):
                     continue
-                # What it has put out in a group that it has left in this batch has places.
-                is_only = len(self._numbers) == 1 and name not in rows_read
-                outputs.append((made, _NOWHERE if is_only else rows.places(read, number)))
-                continue
-            positions = output_positions(read, number)
-            if name not in self._internal:
-                outputs.append((made, positions))
-            readers = self._feeds.get(name, ())
-            if readers:
+                if not self.is_linked:
+                    if name not in self._internal:
+                        outputs.append((made, _NOWHERE if is_only else rows.places(read, number)))
+                    continue
+                positions = output_positions(read, number)
+                if name not in self._internal:
+                    outputs.append((made, positions))
                 segment = Segment(EventBatch(made.events(), self._types), positions, name)
-                for reader in readers:
+                for reader in self._feeds.get(name, ()):
                     fed[reader].append(segment)
         for group in [each for each in self.arranged.groups if not each.has_room]:
             self.arranged.dissolve(group)
@@ -104,17 +102,27 @@ class OrderedPass:
 
     def _read_alone(
         self, name: str, rows: _BatchRows, done: int, fed: list[Segment]
-    ) -> tuple[SourceOutputs, Positions]:
+    ) -> list[tuple[SourceOutputs, Positions]]:
         """The outputs of a rule alone, and the positions of the readings behind them.
 
-        The rule has read the first `done` rows already, in a group that it has left.
+        The rule has read the first `done` rows already, in a group that it has left. If it leaves
+        columns, there are two parts: up to where it leaves them, and from there on.
         """
         running = self.arranged.running[name]
         assert not isinstance(running, GroupMember)
         try:
-            return _read(running, rows, done, fed)
+            found = [_read(running, rows, done, fed)]
         except LeavesColumnsError as error:
-            return _read(self.arranged.leave_columns(name, str(error)), rows, done, fed)
+            return [_read(self.arranged.leave_columns(name, str(error)), rows, done, fed)]
+        if isinstance(running, ColumnCorrelation) and running.stopped is not None:
+            by_event = self.arranged.leave_columns(name, running.why_outgrown)
+            if self.is_linked:
+                every = [rows.segment(True, done), *fed]
+                segments = [each.since(running.stopped) for each in every]
+            else:
+                segments = [rows.segment(True, int(running.stopped[0]))]
+            found.append(by_event.read(segments, rows.clock, is_counted=True))
+        return found
 
     def _read_in_group(
         self, group: BatchGroup, rows: _BatchRows, rows_read: dict[str, int]
@@ -130,7 +138,7 @@ class OrderedPass:
                 break
             done += read
             for name in group.leaving:
-                self.arranged.release(group, name)
+                self.arranged.release(group, name, "its table kept growing")
                 rows_read[name] = done
             if not group.members:
                 break

@@ -30,8 +30,8 @@ class Path:
     """How a correlation runs and, where another way would be faster, why not so.
 
     `table`: on a table; `window`: on a table with registers for the times of a window; `timed`: on
-    a table with timers; `stepped`: along the transitions of its machine, past the budget of a
-    table; `related`: by candidates (`related.correlation`); `events`: event by event.
+    a table with timers; `related`: by candidates (`related.correlation`); `events`: event by
+    event.
     """
 
     name: str

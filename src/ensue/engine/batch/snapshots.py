@@ -8,7 +8,7 @@ a table, which depend on what came first, stay inside a process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -34,7 +34,6 @@ from ensue.engine.batch.saved_states import (
 )
 from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
-from ensue.engine.batch.single.linear import LinearWalk
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Numbers, Rows, distinct, ranks_in
@@ -98,14 +97,8 @@ def encode_correlation(running: RunningRule) -> bytes:
     return msgspec.msgpack.encode(_save(running))
 
 
-def has_left_table(snapshot: bytes) -> bool:
-    """Whether this is the state of a rule without a window that had left its table."""
-    state = _column_state_in(snapshot)
-    return state is None or state.stepped
-
-
 def decode_correlation(running: RunningRule, snapshot: bytes) -> bool:
-    """Go on from a state; False if a member of a group has to leave it for that.
+    """Go on from a state; False if the rule has to run in another way for that.
 
     Raises `LeavesColumnsError` if a rule that relates events has to run event by event for it.
     """
@@ -129,11 +122,7 @@ def _decode_correlation(running: RunningRule, snapshot: bytes) -> bool:
             rule = saved_rule(running.correlation, machine, state)
             running.restore(SavedEvents(None, save_machine(machine), rule))
         return True
-    if state is None:
-        if not isinstance(running, GroupMember):
-            raise damaged(f"`{running.name}` has no state in columns")
-        return False
-    return _restore(running, state)
+    return state is not None and _restore(running, state)
 
 
 def _column_state_in(snapshot: bytes) -> ColumnState | None:
@@ -166,11 +155,11 @@ def _save(running: ColumnCorrelation | GroupMember) -> ColumnState:
     columns, kept = _save_slots(running, chosen)
     is_stepped = _has_starts(held)
     states: list[list[int]] = []
-    if isinstance(held, RuleCells) and not is_stepped:
+    if not is_stepped:
         columns["state"], states = _save_states(held, chosen)
     else:
         columns |= _save_starts(held, chosen)
-    if isinstance(held, RuleCells) and len(held.table.timers):
+    if len(held.table.timers):
         columns |= _save_timers(held, chosen)
     general, plain = None, keys.column()
     if plain is not None:
@@ -193,9 +182,9 @@ def _save(running: ColumnCorrelation | GroupMember) -> ColumnState:
     )
 
 
-def _has_starts(held: RuleCells | LinearWalk) -> bool:
+def _has_starts(held: RuleCells) -> bool:
     """Whether keys are saved with the starts of their states, and not with a set of states."""
-    return isinstance(held, LinearWalk) or held.table.has_window or bool(held.table.timers)
+    return held.table.has_window or bool(held.table.timers)
 
 
 def _save_slots(
@@ -204,7 +193,7 @@ def _save_slots(
     """A column for each place, with rows of the readings that are bound; and these readings."""
     held = running.held
     slots, bound = held.slots[chosen], held.bound()[chosen]
-    for slot in _timer_slots(held):
+    for slot in held.table.timer_slots:
         # A firing of a timer is kept beside the events, as a reading.
         assert isinstance(running, GroupMember), "only rules of groups have timers"
         here = np.flatnonzero(bound[:, slot])
@@ -223,10 +212,6 @@ def _save_slots(
     return columns, running.remembered.taken(numbers) if numbers.size else None
 
 
-def _timer_slots(held: RuleCells | LinearWalk) -> Sequence[int]:
-    return held.table.timer_slots if isinstance(held, RuleCells) else ()
-
-
 def _save_states(held: RuleCells, chosen: Rows) -> tuple[pa.Array, list[list[int]]]:
     """For each key the number of its set of states, and these sets; [-1] has not started."""
     used, codes = np.unique(held.states[chosen], return_inverse=True)
@@ -235,7 +220,7 @@ def _save_states(held: RuleCells, chosen: Rows) -> tuple[pa.Array, list[list[int
     return pa.array(codes.astype(np.uint16 if len(used) < 2**16 else np.uint32)), states
 
 
-def _save_starts(held: RuleCells | LinearWalk, chosen: Rows) -> dict[str, Any]:
+def _save_starts(held: RuleCells, chosen: Rows) -> dict[str, Any]:
     """The start of each state of the machine, null where it is not active."""
     columns: dict[str, Any] = {}
     starts = held.starts_of(chosen)
@@ -257,7 +242,7 @@ def _save_timers(held: RuleCells, chosen: Rows) -> dict[str, Any]:
 
 
 def _restore(running: ColumnCorrelation | GroupMember, state: ColumnState) -> bool:
-    """Go on from a state; False if a member of a group has to leave it for that."""
+    """Go on from a state; False if the rule has to run in another way for that."""
     table = arrow_table(state.keys)
     _check_keys(running, state, table)
     if state.general_keys is not None:
@@ -270,15 +255,11 @@ def _restore(running: ColumnCorrelation | GroupMember, state: ColumnState) -> bo
         return False
     held = running.held
     if state.stepped:
-        if isinstance(running, ColumnCorrelation):
-            running.take_starts(at, *_starts(running.machine, table))
-            held = running.held
-        elif not running.held.take_starts(at, *_starts(held.machine, table), sizes().table_states):
+        if not held.take_starts(at, *_starts(held.machine, table), sizes().table_states):
             return False
-        if isinstance(held, RuleCells) and len(held.table.timers):
+        if len(held.table.timers):
             held.take_due(at, *_due(len(held.table.timers), table))
     else:
-        assert isinstance(held, RuleCells)
         states = range(len(held.machine.names))
         if any(each != [-1] and not set(each) <= set(states) for each in state.states):
             raise damaged(f"`{running.name}` is in states that it has not")
@@ -295,7 +276,7 @@ def _restore(running: ColumnCorrelation | GroupMember, state: ColumnState) -> bo
 
 def _restore_slots(
     running: ColumnCorrelation | GroupMember,
-    held: RuleCells | LinearWalk,
+    held: RuleCells,
     state: ColumnState,
     table: pa.Table,
     at: Numbers,
@@ -313,7 +294,7 @@ def _restore_slots(
     rows = len(next(iter(columns.values()))) if columns else 0
     _check_places(running, table, columns, rows, len(held.slot_of))
     first = running.remembered.restore(rows, columns, whole_events(state))
-    timer_slots = _timer_slots(held)
+    timer_slots = held.table.timer_slots
     for place, slot in enumerate(held.slot_of):
         column_of_place = table.column(f"place {place}").cast(pa.int64())
         readings = column_of_place.fill_null(-first).to_numpy() + first

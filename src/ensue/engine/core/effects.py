@@ -17,7 +17,7 @@ from ensue.engine.ports import Reading
 from ensue.events.event import Event
 from ensue.lang.syntax import EclCorrelation, Extension, FilterCorrelation, PushNew, PushPort
 from ensue.machine.determinise import SETTLE, MachineMove, MachineTable, TableState
-from ensue.machine.model import Bind, Branch, Emit, Machine, Timer
+from ensue.machine.model import Bind, Emit, Machine, Timer
 from ensue.machine.stepping import Fired
 
 
@@ -94,26 +94,8 @@ class _OutputRecorder:
         return Event("", "", "", 0)
 
 
-class _FixedLabels:
-    """The labels of a rule that changes none."""
-
-    def is_aborted(self, label: str) -> bool:  # noqa: ARG002
-        return False
-
-    def abort(self, label: str) -> None:
-        raise AssertionError(label)
-
-    revive = abort
-
-
-def emitted_types(machine: Machine) -> list[str | None]:
-    """The types that the transitions of a machine emit, each once."""
-    effects = [each.effect for each in machine.transitions]
-    return list(dict.fromkeys(each.type for each in effects if isinstance(each, Emit)))
-
-
 class FilterActions:
-    """The actions of a filter: on a table, or of one firing where a window decides what fires."""
+    """The actions of a filter on a table."""
 
     def __init__(self, correlation: FilterCorrelation, machine: Machine) -> None:
         self._correlation = correlation
@@ -151,23 +133,6 @@ class FilterActions:
             given, move = SETTLE, None
         return TableEntry(labels.state, frozenset(binds), tuple(recorder.pushes), triggers)
 
-    def begin(self) -> Action:
-        """What is put out when a key starts."""
-        recorder = _OutputRecorder()
-        transformer = Transformer(self._correlation, cast(Outputs, recorder), _FixedLabels())
-        transformer.begin(recorder.trigger(NO_SHAPE))
-        return tuple(recorder.pushes)
-
-    def fired(self, branch: int, labels: int, places: int) -> Action:
-        """What a firing puts out where no label is ever changed; labels and places are bits."""
-        of: Branch = self._machine.branches[branch]
-        active = [label for n, (label, _) in enumerate(of.labels) if labels >> n & 1]
-        bound = [place for n, (place, _, _) in enumerate(of.places) if places >> n & 1]
-        recorder = _OutputRecorder()
-        transformer = Transformer(self._correlation, cast(Outputs, recorder), _FixedLabels())
-        transformer.transform(recorder.trigger(self.shape(active, bound)))
-        return tuple(recorder.pushes)
-
     def shape(self, labels: Iterable[str], places: Iterable[int]) -> TriggerShape:
         by_port: dict[str, list[int]] = {}
         for place in dict.fromkeys(places):
@@ -183,9 +148,8 @@ def _bound(move: MachineMove) -> frozenset[int]:
 class EclActions:
     """The actions of an ECL expression on a table."""
 
-    def __init__(self, correlation: EclCorrelation, machine: Machine) -> None:
+    def __init__(self, correlation: EclCorrelation) -> None:
         self._output = correlation.output
-        self._emitted = emitted_types(machine)
 
     def entry(
         self,
@@ -203,13 +167,6 @@ class EclActions:
         )
         started = move.started if state else (*table.first_timers, *move.started)
         return TableEntry(move.to, frozenset(), pushes, bool(pushes), started)
-
-    def begin(self) -> Action:
-        return ()
-
-    def fired(self, branch: int, labels: int, places: int) -> Action:  # noqa: ARG002
-        """What an emitting transition puts out; `branch` numbers the types that are emitted."""
-        return (PushedOutput(NO_SHAPE, Emitted(self._emitted[branch] or self._output)),)
 
 
 class _TableLabels:

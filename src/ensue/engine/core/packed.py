@@ -235,11 +235,6 @@ class PackedTables:
         self._room[shape] = self._written[shape] = 0
         self.fit(shape)
 
-    def renew(self, shape: int, table: RuleTable) -> None:
-        """Go on with an empty table in place of one that has grown too large."""
-        self.tables[shape] = table
-        self._forget(shape)
-
     def fit(self, shape: int) -> None:
         """Add rows for all states that the table of a shape knows by now."""
         table, width = self.tables[shape], self._width(shape)

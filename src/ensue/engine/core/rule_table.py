@@ -87,7 +87,7 @@ class RuleTable:
         self.effects: FilterActions | EclActions = (
             FilterActions(correlation, machine)
             if isinstance(correlation, FilterCorrelation)
-            else EclActions(correlation, machine)
+            else EclActions(correlation)
         )
         self.transitions = (
             BitTable(machine, sizes().table_states)
@@ -192,19 +192,6 @@ class RuleTable:
         """The number of a state by the ranks of its starts; `ORIGIN` ranks what needs no event."""
         order = tuple(range(1 + max(registers.values(), default=-1)))
         return self.number(OrderedState.of(registers, order))
-
-    def renumber(self, states: npt.NDArray[np.int64], of: RuleTable) -> npt.NDArray[np.int64]:
-        """States of another table of the same machine, by the numbers that they have here."""
-        used, which = np.unique(states, return_inverse=True)
-        numbers = [self._take(of.known[number]) for number in used.tolist()]
-        return np.array(numbers, np.int64)[which]
-
-    def _take(self, state: TableState | None) -> int:
-        if state is None:
-            return NOT_STARTED
-        if isinstance(state, OrderedState):
-            return self.number(OrderedState.of(state.registers, state.order))
-        return self.number(TableState(state.active))
 
     def is_idle(self) -> npt.NDArray[np.bool_]:
         """For each state, whether a key in it stands as at its start."""

@@ -10,6 +10,7 @@ of the stream. `SymbolNumbers` makes symbols of the bits, as the table of a rule
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -67,6 +68,14 @@ class Segment:
     positions: npt.NDArray[np.int64]
     author: str | None = None
 
+    def since(self, position: npt.NDArray[np.int64]) -> Segment:
+        """The rows from a position in the stream on."""
+        begin = bisect_left(range(len(self.positions)), tuple(position), key=self._position)
+        return Segment(self.batch.since(begin), self.positions[begin:], self.author)
+
+    def _position(self, row: int) -> tuple[int, ...]:
+        return tuple(self.positions[row].tolist())
+
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
@@ -84,6 +93,13 @@ class Gathered:
         """Where these readings stand in the stream."""
         # Readings of one segment need not be put in order.
         return self._positions[self.rows[at] if self.which is None else at]
+
+    def begins_row(self, at: int) -> bool:
+        """Whether the reading before this one is of another row; a row may have several keys."""
+        return (
+            at == 0
+            or (self.positions(slice(at - 1, at)) != self.positions(slice(at, at + 1))).any()
+        )
 
 
 class _Origin(NamedTuple):

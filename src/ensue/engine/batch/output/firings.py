@@ -58,15 +58,6 @@ class Firings:
     computed: Mapping[Parts, Column] = field(default_factory=dict)
     """For each firing values beside those of bound events: aggregates, by the names they have."""
 
-    def then(self, later: Firings, offset: int) -> Firings:
-        """These firings, then the firings of another walk over the events from `offset` on."""
-        return Firings(
-            np.concatenate([self.at, later.at + offset]),
-            np.concatenate([self.actions, later.actions + len(self.table)]),
-            np.concatenate([self.slots, later.slots]),
-            [*self.table, *later.table],
-        )
-
 
 _MOST_CLOSE = 64
 """The most alarms in one interval of time that are inserted one by one."""

@@ -1,6 +1,5 @@
 """One rule by itself, over a batch.
 
-`correlation` walks its events through the cells of its table, `linear` through the transitions of
-its machine (by the loops of `linear_steps`) where the table grows too large, and `by_event` through
-instances of the step engine where the rule has no form in columns.
+`correlation` walks its events through the cells of its table, and `by_event` runs a rule that has
+no form in columns, or whose table grows too large, on instances.
 """

@@ -90,8 +90,12 @@ class EventCorrelation:
         return self._rule.has_clock
 
     def read(
-        self, segments: Sequence[Segment], clock: int | None
+        self, segments: Sequence[Segment], clock: int | None, is_counted: bool = False
     ) -> tuple[SourceOutputs, Positions]:
+        """Its outputs, and the position of the reading behind each of them.
+
+        `is_counted` says that events without a key were counted before.
+        """
         events: list[tuple[Event, str | None]] = []
         every: list[Positions] = []
         for segment in segments:
@@ -109,7 +113,8 @@ class EventCorrelation:
         for at in np.lexsort(positions.T[::-1]).tolist() if len(positions) else []:
             place = positions[at]
             self._fire_before(int(place[0]), int(place[1]), int(place[2]), note)
-            note(self._read_event(*events[at]), place)
+            event, author = events[at]
+            note(self._read_event(event, author, is_counted), place)
         if clock is not None:
             self._fire_before(clock, ALARM + 1, 0, note)
             self._clock = clock
@@ -140,10 +145,10 @@ class EventCorrelation:
             root = (alarm.due, self._number, alarm.last_read, self._fired)
             note(fired, alarm_position(*root, self._depth))
 
-    def _read_event(self, event: Event, author: str | None) -> list[Event]:
+    def _read_event(self, event: Event, author: str | None, is_counted: bool) -> list[Event]:
         matched = self._ports.matched(event, author)
         readings = self._ports.readings(event, matched)
-        if matched and not readings:
+        if matched and not readings and not is_counted:
             self._counts.without_key[self.name] += 1
         made: list[Event] = []
         for key, reading in readings.items():

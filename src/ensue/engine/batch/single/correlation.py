@@ -4,29 +4,34 @@ In come the rows that it may read, from one or more batches, each with its place
 whole stream; out goes what it puts out. A correlation is *in columns* if its machine has a table:
 its cells are those of `ensue.engine.core`, driven row by row. Rules with timers are in columns only
 in groups (`many.group`). All other rules run on instances, event by event (`by_event`), which is
-slower and always right. `batch.paths` says which, and why.
+slower and always right. `batch.paths` says which, and why. A rule whose table keeps growing leaves
+it in the middle of a batch, and goes on event by event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ensue.engine.batch.input.keys import Keys
-from ensue.engine.batch.input.matching import Matcher, Segment, SymbolNumbers, gathered
+from ensue.engine.batch.input.matching import (
+    Gathered,
+    Matcher,
+    Segment,
+    SymbolNumbers,
+    gathered,
+)
 from ensue.engine.batch.output.build import OutputMaker
 from ensue.engine.batch.output.columns import SourceOutputs
 from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions
 from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
-from ensue.engine.batch.single.linear import LinearWalk, fits_linear_walk
 from ensue.engine.core.cell_drivers import walk_table, walk_window
 from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import Cells, FiringRoom, RuleCells
-from ensue.engine.core.numbering import Numbers, Rows, distinct
+from ensue.engine.core.numbering import Rows, distinct
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import Patience, RuleTable
 from ensue.engine.core.shapes import begins_with_statements
@@ -61,13 +66,14 @@ class ColumnCorrelation:
         self.latest: int | None = None
         self._matcher = Matcher(correlation, machine, types)
         self.has_start = begins_with_statements(correlation)
-        table = self._empty_table()
+        table = RuleTable(correlation, machine, self._matcher.bit_of)
         self._symbols = SymbolNumbers(table.symbols)
         self._tables = PackedTables([table], [0], [machine.window], [()])
         self._cells = Cells(self._tables)
-        self._linear: LinearWalk | None = None
         self._walk = walk_table if machine.window is None else walk_window
-        self.patience = Patience() if fits_linear_walk(machine) else None
+        self.patience = Patience()
+        self.stopped: Positions | None = None
+        """Where the first reading stands that is left, once its table has grown too large."""
         self.remembered = RememberedReadings(
             names_of_bound_events(correlation), sends_events(correlation)
         )
@@ -81,13 +87,10 @@ class ColumnCorrelation:
             key_places(correlation.clauses.by),
         )
 
-    def _empty_table(self) -> RuleTable:
-        return RuleTable(self._correlation, self.machine, self._matcher.bit_of)
-
     @property
-    def held(self) -> RuleCells | LinearWalk:
+    def held(self) -> RuleCells:
         """The states and slots of all keys."""
-        return self._cells.of(0) if self._linear is None else self._linear
+        return self._cells.of(0)
 
     def read(self, segments: Sequence[Segment]) -> tuple[SourceOutputs, Positions]:
         """What it puts out, and the place in the stream of the reading behind each output."""
@@ -96,47 +99,33 @@ class ColumnCorrelation:
             self._counts.without_key[self.name] += missing
         if not found.rows.size:
             return SourceOutputs(found.rows, []), found.positions()
-        self.latest = int(found.times[-1])
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
-        firings = self._read(found.bits, found.keys, found.times, first)
+        firings = self._walk_events(found, first)
+        read = firings.read
+        self.patience.events += read
+        if read < len(found.keys):
+            self.stopped = found.positions(np.array([read]))[0]
+        if not read:
+            return SourceOutputs(found.rows[:0], []), found.positions(found.rows[:0])
+        self.latest = int(found.times[read - 1])
         made = self.maker.make(firings, Readings(first, found.times, found.keys, self.latest))
         return made, found.positions(made.at)
 
-    def _read(self, bits: Any, keys: Numbers, times: Any, first: int) -> Firings:
-        """Take events through the cells; where their table grows too large, step the rest."""
-        if self._linear is not None:
-            return self._linear.read(bits, keys, times, self.keys.count, first)
-        firings = self.walk_events(bits, keys, times, self.keys.count, first)
-        at = firings.read
-        if self.patience is not None:
-            self.patience.events += at
-        if at < len(keys):
-            linear = self.leave_table("its table kept growing")
-            later = linear.read(bits[at:], keys[at:], times[at:], self.keys.count, first + at)
-            return firings.then(later, at)
-        self._hold_to_budget()
-        return firings
-
-    def walk_events(
-        self, bits: Any, keys: Numbers, times: Any, key_count: int, first: int
-    ) -> Firings:
-        """Take events that are given by their bits and keys through the cells.
-
-        With a patience it may stop at an event whose move would have to be worked out.
-        """
-        tables, cells, table = self._tables, self._cells, self._tables.tables[0]
-        cells.grow(key_count)
+    def _walk_events(self, found: Gathered, first: int) -> Firings:
+        """Take readings through the cells, up to one whose move the table is too large for."""
+        tables, cells, table, keys = self._tables, self._cells, self._tables.tables[0], found.keys
+        cells.grow(self.keys.count)
         known = len(table.symbols.atoms)
-        symbols = self._symbols.of(bits)
+        symbols = self._symbols.of(found.bits)
         if len(table.symbols.atoms) > known:
             tables.fit_letters()
         room = FiringRoom(max(1024, len(keys) // 8), table.slots)
-        events = WalkedEvents(symbols, times, keys, first)
+        events = WalkedEvents(symbols, found.times, keys, first)
         at = fired = 0
         while True:
             at, fired = self._walk(events, at, tables.arrays, cells.arrays, room.arrays, fired)
-            if at == len(keys) or (self.patience and self.patience.is_over(table, at)):
+            if at == len(keys) or (self._is_outgrown(at) and found.begins_row(at)):
                 rows, _, actions, slots, _ = room.written(fired)
                 return Firings(rows, actions, slots, table.actions, read=at)
             if fired == len(room.arrays.rows):
@@ -145,51 +134,19 @@ class ColumnCorrelation:
                 tables.fill(0, int(cells.of(0).states[keys[at]]), int(symbols[at]))
                 cells.fit()
 
-    def _hold_to_budget(self) -> None:
-        """Leave a table that has grown too large; or empty it, if it cannot be left."""
+    def _is_outgrown(self, more: int) -> bool:
         table = self._tables.tables[0]
-        if len(table.known) <= self.table_states:
-            return
-        if self.patience is not None:
-            self.leave_table(f"its table has more than {self.table_states:,} states")
-            return
-        empty = self._empty_table()
-        states = self._cells.of(0).states
-        states[:] = empty.renumber(states, table)
-        self._tables.renew(0, empty)
-        self._symbols = SymbolNumbers(empty.symbols)
-        self._cells.fit()
-        # What keys are in by now has to have room, and something besides.
-        self.table_states = max(self.table_states, 2 * len(empty.known))
+        return self.patience.is_over(table, more) or len(table.known) > self.table_states
 
-    def leave_table(self, why: str) -> LinearWalk:
-        """Step the machine from now on; its labels never change."""
-        cells = self._cells.of(0)
-        count = len(cells.states)
-        table = cells.table
-        linear = LinearWalk(self.machine, table.effects, self._matcher.bit_of, table.slots)
-        linear.grow(count)
-        every = np.arange(count)
-        linear.take_starts(every, cells.starts_of(every), cells.started_of(every))
-        linear.slots[:count] = cells.slots
-        self._linear = linear
-        self.path = Path("stepped", why)
-        return linear
-
-    def take_starts(self, at: Numbers, starts: Any, started: Any) -> None:
-        """Go on from the starts of a snapshot: on a table if there are few orders of them."""
-        most = self.table_states if self.patience is not None else len(starts)
-        cells = self._cells.of(0)
-        if cells.table.has_window and cells.take_starts(at, starts, started, most):
-            return
-        self.leave_table("it had left its table before").take_starts(at, starts, started)
+    @property
+    def why_outgrown(self) -> str:
+        if len(self._tables.tables[0].known) > self.table_states:
+            return f"its table has more than {self.table_states:,} states"
+        return "its table kept growing"
 
     def make_room(self) -> None:
         """Make cells for all keys that have numbers."""
-        if self._linear is None:
-            self._cells.grow(self.keys.count)
-        else:
-            self._linear.grow(self.keys.count)
+        self._cells.grow(self.keys.count)
 
     def reach(self, clock: int) -> None:
         """The clock has come to a time, whether or not this rule has read anything since."""
@@ -202,8 +159,7 @@ class ColumnCorrelation:
 
     def clear_up(self) -> None:
         """Drop events that no key holds any more, if there are many."""
-        held = self._cells.size if self._linear is None else self._linear.slots.size
-        enough = max(sizes().rows_of_a_table_before_clearing, held // 2)
+        enough = max(sizes().rows_of_a_table_before_clearing, self._cells.size // 2)
         if self.remembered.recent_rows > enough or self.remembered.is_heavy:
             self.forget_unheld()
 
@@ -213,9 +169,8 @@ class ColumnCorrelation:
         self.remembered.forget_all_but(distinct(readings_in(self.held)))
 
 
-def readings_in(held: RuleCells | LinearWalk) -> Rows:
+def readings_in(held: RuleCells) -> Rows:
     """The readings that some key holds in a slot, in any order."""
     counts = held.bound() & (held.slots > 0)
-    if isinstance(held, RuleCells):
-        counts[:, held.table.timer_slots] = False
+    counts[:, held.table.timer_slots] = False
     return np.asarray(held.slots[counts])
