@@ -86,15 +86,16 @@ class Channel:
         if self._is_closing:
             self._check_open()
         next(self._published)
-        departure = self._federation.publish(event) if self._federation is not None else None
         try:
             receivers = self.lookup.ready[event.type][event.source]
         except KeyError:
             receivers = None
         if receivers is None:
             receivers = self.lookup.find(event)
-        if departure is not None:
-            self._push_and_depart(event, receivers, departure)
+        if self._federation is not None:
+            # After the look-up: it says which of the rules that were found run elsewhere by now.
+            departure = self._federation.publish(event)
+            self._push_and_depart(event, departure.readers(receivers), departure)
         elif receivers:
             full = self._dispatcher.spread(event, receivers)
             if full:
@@ -107,7 +108,7 @@ class Channel:
     ) -> None:
         """Serve local consumers, then transmit the event over links."""
         try:
-            blocked = self._spread(event, receivers)
+            blocked = self.spread_to(event, receivers)
         except BaseException:
             departure.transmit()
             for each in departure.blocked:
@@ -122,8 +123,11 @@ class Channel:
         if self._is_closing:
             self._check_open()
         next(self._published)
-        departure = self._federation.publish(event) if self._federation is not None else None
-        blocked = self.spread_here(event)
+        receivers, departure = self.lookup.find(event), None
+        if self._federation is not None:
+            departure = self._federation.publish(event)
+            receivers = departure.readers(receivers)
+        blocked = self.spread_to(event, receivers)
         if departure is not None:
             departure.transmit()
             blocked = [*blocked, *departure.blocked]
@@ -132,11 +136,8 @@ class Channel:
 
             await wait_all(blocked)
 
-    def spread_here(self, event: Event) -> Sequence[Blocked]:
-        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
-        return self._spread(event, self.lookup.find(event))
-
-    def _spread(self, event: Event, receivers: Sequence[Receiver]) -> Sequence[Blocked]:
+    def spread_to(self, event: Event, receivers: Sequence[Receiver]) -> Sequence[Blocked]:
+        """Offer an event to consumers. Returns the offers that wait for room."""
         if receivers:
             full = self._dispatcher.spread(event, receivers)
             return blocked_offers(event, full) if full else ()
@@ -264,11 +265,15 @@ class Channel:
         """Compute the look-up for a kind of event before the first one comes."""
         self.lookup.prepare(type_, source)
 
-    def local_wants(self) -> Iterable[EventWant]:
-        """The wants of this channel's consumers, by type, source and predicate."""
-        for consumer in self.consumers:
-            if consumer.state != "disconnected":
-                yield from interests(consumer.wants)
+    @property
+    def runs_rules(self) -> bool:
+        """Whether it can run any rule, also for linked channels."""
+        return self._parts.has_correlation and self._parts.has_timeouts
+
+    def has_supplier_of(self, wanted: Sequence[EventWant]) -> bool:
+        """Whether a supplier here may publish an event that is wanted."""
+        types = self.with_subtypes(each.type for each in wanted if each.type is not None)
+        return any(each.may_publish(types) for each in self.suppliers)
 
     @property
     def federation(self) -> Federation:
@@ -349,7 +354,7 @@ class Channel:
                     lookup = parts.new_lookup(has_filtering)
                     for each in consumers:
                         if each.state != "disconnected":
-                            lookup.put(each.receiver, tuple(interests(each.wants)))
+                            lookup.put(each.receiver, each.looked_up())
                     self.lookup = lookup
                 parts.has_filtering, parts.has_correlation = has_filtering, has_correlation
         self.wants_changed()

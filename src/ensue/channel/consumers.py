@@ -15,12 +15,12 @@ from ensue.channel.delivery.mailbox import Call
 from ensue.channel.delivery.receiver import Receiver
 from ensue.channel.lookup.interests import interests
 from ensue.channel.lookup.lookup import Lookup
-from ensue.channel.lookup.wants import Wants, as_wants
+from ensue.channel.lookup.wants import Correlated, EventWant, Wants, as_wants
 from ensue.channel.policies import Quality, Reason
 from ensue.errors import UsageError
 
 if TYPE_CHECKING:
-    from ensue.channel.delivery.steps import DeliveryStep
+    from ensue.channel.delivery.steps import AwayStep, DeliveryStep
     from ensue.channel.figures.values import ConsumerFigures
     from ensue.channel.scheduling.measured import ChannelSchedule
     from ensue.channel.timing.clock import DurationLike
@@ -60,7 +60,11 @@ class ConsumerHost(Protocol):
 
 
 class Consumer:
-    """A connected consumer."""
+    """A connected consumer.
+
+    While its rule runs in a linked channel, and if it runs the rule of one, the look-up does not
+    know it. Its rule `may_move` until a channel is linked.
+    """
 
     def __init__(
         self, admin: ConsumerAdmin, channel: ConsumerHost, receiver: Receiver, wants: Wants
@@ -71,7 +75,10 @@ class Consumer:
         self._timers: list[ConsumerTimer] = []
         self._changing = threading.Lock()
         self._has_left = False
+        self._offered_before = 0
         self.wants = wants
+        self.may_move = isinstance(wants, Correlated)
+        self.is_looked_up = True
 
     @property
     def name(self) -> str:
@@ -81,6 +88,10 @@ class Consumer:
     def state(self) -> str:
         """`connected`, `suspended` or `disconnected`."""
         return self._receiver.state
+
+    @property
+    def has_left(self) -> bool:
+        return self._has_left or self.state == "disconnected"
 
     @property
     def quality(self) -> Quality:
@@ -100,30 +111,60 @@ class Consumer:
         new = as_wants(wants)
         with self._changing:
             step = self._channel.step_for(new, self.name)
+            # What the old wants have asked linked channels for may be on its way.
+            self.may_move = False
+            self.is_looked_up = True
             # Before the step: the new step sets its alarm when it reads its first event.
             self.set_alarm_for(step)
             self._receiver.change_step(step, self._channel.guard_for(new) if step is None else None)
-            self._put_in_lookup(new)
             self.wants = new
+            self._put_in_lookup()
         self._channel.wants_changed()
+
+    def looked_up(self) -> tuple[EventWant, ...]:
+        """What the look-up of its channel has to find for it."""
+        return tuple(interests(self.wants)) if self.is_looked_up else ()
+
+    def run_away(self, step: AwayStep, wanted: Correlated) -> bool:
+        """Let the rule that is wanted run elsewhere. False if it has read an event here."""
+        with self._changing:
+            if self.wants is not wanted:
+                return False
+            if not self._receiver.change_step(step, None, self._offered_before):
+                return False
+            self.set_alarm_for(None)
+            self.is_looked_up = False
+            self._put_in_lookup()
+            return True
+
+    def run_here(self, wanted: Correlated) -> None:
+        """Let the rule that ran elsewhere begin anew here."""
+        with self._changing:
+            if self.wants is wanted and not self.has_left:
+                step = self._channel.step_for(wanted, self.name)
+                self.set_alarm_for(step)
+                self._offered_before = self._receiver.offered
+                self._receiver.change_step(step, None)
+                self.is_looked_up = True
+                self._put_in_lookup()
 
     def require(self, **quality: Any) -> None:
         """Change the quality of service: priority, capacity and the other fields of `Quality`."""
         with self._changing:
             self._receiver.require(self._receiver.quality.changed(**quality))
             if self._receiver.state != "disconnected":
-                self._put_in_lookup(self.wants)
+                self._put_in_lookup()
 
     def unchanged(self) -> AbstractContextManager[bool]:
         """A block in which neither wants nor quality change."""
         return self._changing
 
-    def _put_in_lookup(self, wants: Wants) -> None:
+    def _put_in_lookup(self) -> None:
         """Put the consumer into the look-up, unless another thread disconnects it meanwhile."""
-        self._channel.lookup.put(self._receiver, tuple(interests(wants)))
+        self._channel.lookup.put(self._receiver, self.looked_up())
         # `disconnect` sets `_has_left` before it removes the consumer from the look-up. So either
         # its removal comes after the `put` above, or the flag is seen here.
-        if self._has_left or self._receiver.state == "disconnected":
+        if self.has_left:
             self._channel.lookup.remove(self._receiver)
 
     def every(self, period: DurationLike, name: str = "interval") -> ConsumerTimer:
@@ -208,16 +249,9 @@ class ConsumerAdmin:
             # Its overflow policy has disconnected it, so its name is free.
             before.disconnect()
         with self._lock:
-            # Parts of the channel may have been taken away meanwhile.
-            self._channel.check_wants(wanted)
-            if name in self._consumers:
-                raise UsageError(f"a consumer `{name}` is connected already: choose another name")
-            self._connected += 1
-            receiver = self._channel.new_receiver(name, self._connected, call, required, step)
-            consumer = Consumer(self, self._channel, receiver, wanted)
-            consumer.set_alarm_for(step)
-            self._channel.lookup.put(receiver, tuple(interests(wanted)))
-            self._consumers[name] = consumer
+            consumer = self._add(name, call, wanted, required, step)
+            receiver = consumer.receiver
+            self._channel.lookup.put(receiver, consumer.looked_up())
         self._channel.wants_changed()
         if self._channel.is_closed:
             # Another thread has closed the channel meanwhile, and did not see this consumer.
@@ -225,6 +259,33 @@ class ConsumerAdmin:
                 receiver.finish()
             else:
                 receiver.disconnect(Reason.DISCARDED)
+        return consumer
+
+    def host(self, name: str, call: Call, wanted: Correlated) -> Consumer:
+        """Connect a consumer that runs a rule of a linked channel, and is given its events."""
+        step = self._channel.step_for(wanted, name)
+        with self._lock:
+            consumer = self._add(name, call, wanted, Quality(failures=None), step)
+            consumer.may_move = consumer.is_looked_up = False
+        return consumer
+
+    def _add(
+        self,
+        name: str,
+        call: Call | None,
+        wanted: Wants,
+        quality: Quality,
+        step: DeliveryStep | None,
+    ) -> Consumer:
+        # Parts of the channel may have been taken away meanwhile.
+        self._channel.check_wants(wanted)
+        if name in self._consumers:
+            raise UsageError(f"a consumer `{name}` is connected already: choose another name")
+        self._connected += 1
+        receiver = self._channel.new_receiver(name, self._connected, call, quality, step)
+        consumer = Consumer(self, self._channel, receiver, wanted)
+        consumer.set_alarm_for(step)
+        self._consumers[name] = consumer
         return consumer
 
     @contextmanager

@@ -67,6 +67,10 @@ class Supplier:
         self.is_wanted = channel.is_wanted(self._types, source)
         self._is_open = self.is_wanted
 
+    def may_publish(self, types: frozenset[str]) -> bool:
+        """Whether it has declared any of these types, or none at all."""
+        return not self._types or not self._types.isdisjoint(types)
+
     @property
     def pushed(self) -> int:
         """How many events it has published."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ensue.channel.delivery.drops import Drops
 from ensue.channel.delivery.event_queue import EventQueue, Slot
-from ensue.channel.delivery.steps import DeliveryStep, Guard, StepVersions
+from ensue.channel.delivery.steps import DeliveryStep, Guard, RuleOutput, StepVersions
 from ensue.channel.delivery.waiters import Waiters, Wake
 from ensue.channel.policies import Block, Disconnect, DropOldest, Quality, Reason, conflation_key
 from ensue.channel.timing.clock import Clock, DurationLike, microseconds_in
@@ -115,14 +115,22 @@ class Mailbox(ABC):
             # The receiver is scheduled under its old priority.
             self.schedule()
 
-    def change_step(self, step: DeliveryStep | None, guard: Guard | None) -> None:
-        """Use a new step for events from now on; the old step still reads the queued events."""
+    def change_step(
+        self, step: DeliveryStep | None, guard: Guard | None, if_offered: int | None = None
+    ) -> bool:
+        """Use a new step for events from now on; the old step still reads the queued events.
+
+        With `if_offered`, only if as many events have been offered so far. Whether it is used.
+        """
         with self._lock:
+            if if_offered is not None and self._offered != if_offered:
+                return False
             self._enqueue_outputs(self._steps.replace(step, guard))
             self._choose_fast_paths()
             must_run = self._must_schedule()
         if must_run:
             self.schedule()
+        return True
 
     def watch(self) -> None:
         """Record from now on when the consumer was last notified, which a watchdog needs."""
@@ -161,6 +169,15 @@ class Mailbox(ABC):
                 must_run = False
         self._report_drops()
         return READY if must_run else QUEUED
+
+    def accept_all(self, events: Sequence[Event]) -> bool:
+        """Queue events whatever the capacity. Whether the receiver has to be scheduled."""
+        with self._lock:
+            now = self.context.clock.now()
+            for event in events:
+                self._offered += 1
+                self._enqueue(Slot(event, now, _priority_of(event), self._steps.step))
+            return self._must_schedule()
 
     def offer(self, event: Event, since: int | None = None) -> bool:
         """Queue an event, or drop one by the overflow policy. False if the supplier has to wait.
@@ -316,6 +333,11 @@ class Mailbox(ABC):
         guard = self._steps.guard
         if guard is not None and not is_timeout and not guard(event):
             return False
+        step = None if is_timeout else self._steps.step
+        if isinstance(event, RuleOutput):
+            step = event.step
+            if event.step.is_over:
+                return False
         self._offered += 1
         if self.state != "connected":
             self._drops.note(event, self._reason_of_state())
@@ -331,7 +353,6 @@ class Mailbox(ABC):
             return self._must_schedule()
         if self._queue.size >= self._capacity and not self._make_room(event):
             return False
-        step = None if is_timeout else self._steps.step
         self._enqueue(Slot(event, now, _priority_of(event), step, key))
         return self._must_schedule()
 

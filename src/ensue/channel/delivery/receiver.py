@@ -270,6 +270,11 @@ class Receiver(Mailbox):
                 self._set_state("connected")
 
     @property
+    def offered(self) -> int:
+        """How many events its queue has been offered."""
+        return self._offered
+
+    @property
     def wanted(self) -> int:
         """How many events the consumer wanted, whether delivered, waiting or dropped."""
         return self._offered + self.direct_calls

@@ -40,6 +40,49 @@ class DeliveryStep(Protocol):
         """
 
 
+class RuleOutput(Event, frozen=True, kw_only=True):
+    """The output of a rule that runs in a linked channel, as it waits for its consumer."""
+
+    output: Event
+    step: AwayStep
+
+
+class AwayStep:
+    """The step of a rule that runs in a linked channel, which sends its outputs.
+
+    An event that was on its way to the rule when it left is sent on to it. The step `is_over` once
+    the consumer wants something else.
+    """
+
+    grace = None
+
+    def __init__(self, send_on: Callable[[Event], None]) -> None:
+        self._send_on = send_on
+        self.is_over = False
+
+    def wrapped(self, output: Event) -> RuleOutput:
+        fields = {name: getattr(output, name) for name in output.__struct_fields__}
+        return RuleOutput(**fields, output=output, step=self)
+
+    def read(self, event: Event) -> Sequence[Event]:
+        if isinstance(event, RuleOutput):
+            return (event.output,)
+        self._send_on(event)
+        return ()
+
+    def advance(self, now: int) -> Sequence[Event]:  # noqa: ARG002 - part of the protocol
+        return ()
+
+    def finish(self) -> Sequence[Event]:
+        return ()
+
+    def take_drops(self) -> Sequence[tuple[Event, Reason]]:
+        return ()
+
+    def next_due(self) -> int | None:
+        return None
+
+
 Guard = Callable[[Event], bool]
 """Tests an event, which the look-up found by earlier wants, against the present wants.
 

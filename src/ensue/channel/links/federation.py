@@ -4,13 +4,15 @@ Every channel tells its neighbours its route to each known channel, with the wan
 (`routes`). An event leaves its origin with the list of channels that want it. Each channel on the
 way removes itself from the list, groups the remaining destinations by link, and sends one message
 over each of these links. So no event goes in circles or arrives twice, a link carries only events
-that are wanted beyond it, and no channel needs a link to every other channel.
+that are wanted beyond it, and no channel needs a link to every other channel. A rule whose events
+all come over one link runs at its other end (`hosting`).
 
 The kind of link (`inprocess` or `tcp`) decides how a message is carried. Each destination of each
 event is in one of three states: it was reached, the event is in transit, or the event is counted as
 lost under a reason.
 
-The module is long because one lock guards links, routes and events in transit together.
+The module is long because one lock guards links, routes, rules and events in transit together.
+What must not be done under the lock, as to call a supplier, is left in `later`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ import hashlib
 import struct
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -27,6 +32,7 @@ import msgspec
 from ensue.channel.delivery.blocked import Blocked
 from ensue.channel.links.duplicates import DuplicateFilter
 from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
+from ensue.channel.links.hosting import OPEN, AskedRules, HostedRule, HostedRules
 from ensue.channel.links.link import ChannelLink, FederationHost
 from ensue.channel.links.messages import (
     LONGEST_PATH,
@@ -39,15 +45,17 @@ from ensue.channel.links.messages import (
     compacted,
     within_parsing_bounds,
 )
-from ensue.channel.links.routes import PendingRoutes, Routes
+from ensue.channel.links.routes import Offers, PendingRoutes, Routes, Rules, Wants
 from ensue.channel.lookup.index import TargetIndex
 from ensue.channel.policies import Reason
 from ensue.errors import EnsueError
 from ensue.events.event import Event
 
 if TYPE_CHECKING:
+    from ensue.channel.delivery.receiver import Receiver
     from ensue.channel.links.tcp.links import Listener, TcpLink
     from ensue.channel.links.tcp.loop import LinkLoop
+    from ensue.channel.lookup.wants import EventWant
 
 CLOSING_SECONDS = 2.0
 """How long a channel that closes waits for acknowledgements of the events that it has sent."""
@@ -62,14 +70,25 @@ class RemoteChannel:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.rank = (0,)
+        self.rank = (0, 0)
 
 
 class Departure(NamedTuple):
-    """A published event: the links that carry it, and the links that have no room for it yet."""
+    """A published event: the links that carry it, and the links that have no room for it yet.
+
+    Rules of linked channels that run here read it `also`; those of `away` read it elsewhere.
+    """
 
     links: Sequence[ChannelLink]
     blocked: Sequence[Blocked]
+    also: Sequence[Receiver] = ()
+    away: frozenset[Receiver] = frozenset()
+
+    def readers(self, found: Sequence[Receiver]) -> Sequence[Receiver]:
+        """The receivers of the event, of those that the look-up has found."""
+        if not self.also and not self.away:
+            return found
+        return [*(each for each in found if each not in self.away), *self.also]
 
     def transmit(self) -> None:
         """Encode and transmit the event. Called after local consumers have been served."""
@@ -89,7 +108,10 @@ class Federation:
 
             link_loop = LINK_LOOP
         self.id = f"{channel.name}#{link_loop.entropy(6).hex()}"
-        self.remote: TargetIndex[RemoteChannel] = TargetIndex(channel.types)
+        self.remote: TargetIndex[RemoteChannel | HostedRule] = TargetIndex(channel.types)
+        """What channels want (`RemoteChannel`), and the rules of others that run here."""
+        self.later: list[Callable[[], object]] = []
+        self._unsent: list[Blocked] = []
         self.addressed = 0
         self.sent = 0
         self.received = 0
@@ -107,10 +129,13 @@ class Federation:
         self._draws = 0
         self._seen = DuplicateFilter()
         self._counts = LinkCounts()
+        self._asked = AskedRules(channel, self.id, self._send_on)
+        self._hosted = HostedRules(channel, self, self.remote)
+        self._has_rules = False
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
         self._is_in_real_time = False
-        self._routes.set_wants(self._wants())
+        self._routes.set_wants(*self._wants())
 
     # Create and close links.
 
@@ -236,20 +261,22 @@ class Federation:
 
     def introduce(self, link: ChannelLink) -> None:
         """Tell all routes to the neighbour at the other end of a link."""
-        with self._lock:
+        with self._changing():
+            self._choose()
             advert = self._routes.complete()
-        link.advertise(advert)
-        link.transmit()
+            self.later.append(lambda: _advertise(link, advert))
 
     def remove_link(self, neighbour: str, link: ChannelLink) -> None:
         """Take a link that is down out of the routes, and tell the neighbours."""
-        with self._lock:
+        with self._changing():
             # Cached ways name the link itself, so they are cleared even if no route changes.
             self._ways = {}
             changed = self._routes.remove_link(neighbour, link)
-            links = self._apply(changed)
             self._seen.keep(self._routes.neighbours)
-        self._tell(changed, links)
+            self._hosted.update(neighbour, self._routes.own_route_of(neighbour), {})
+            self._apply(changed)
+            self._tell(changed)
+            self._choose()
 
     def receive_news(self, news: News, neighbour: str, link: ChannelLink) -> Sequence[Blocked]:
         """Learn the routes of a neighbour. Raises `LinkFaultError` for news that is not valid."""
@@ -258,44 +285,86 @@ class Federation:
             raise LinkFaultError(LinkFault.UNEXPECTED)
         advert = within_parsing_bounds(news)
         for route in advert.routes:
-            _check_wants(route.wants)
-        with self._lock:
+            _check_wants(route.all_wants)
+        own = next((route for route in advert.routes if route.channel == neighbour), None)
+        new = self._hosted.prepare(own) if own is not None else {}
+        with self._changing():
             changed = self._routes.learn(neighbour, link, advert)
-            links = self._apply(changed)
-        self._tell(changed, links)
-        return ()
+            told = self._routes.own_route_of(neighbour)
+            if told is not None:
+                # A rule watches for events before any is sent to its channel.
+                self._hosted.update(neighbour, told, new)
+                self._put_wants(neighbour)
+                self._asked.learn(told)
+            self._apply(changed)
+            self._tell(changed)
+            self._choose()
+            blocked, self._unsent = self._unsent, []
+        return blocked
 
     def wants_changed(self) -> None:
         """Tell the neighbours the present wants of this channel's consumers."""
-        wants = self._wants()
+        with self._changing():
+            self._choose()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A block with the lock held. What it leaves for `later` is done at its end."""
         with self._lock:
-            changed = self._routes.set_wants(wants)
-            links = self._routes.all_links()
-        self._tell(changed, links)
+            yield
+            later, self.later = self.later, []
+        for each in later:
+            each()
 
-    def _wants(self) -> tuple[RemoteWant, ...]:
-        return compacted(self._channel.local_wants(), self._channel.types)
+    def _choose(self) -> None:
+        """Decide which rules run elsewhere, and tell the neighbours what is wanted."""
+        neighbours = self._routes.neighbours
+        links = self._routes.all_links()
+        self._asked.choose(neighbours, len(neighbours) == 1 and all(e.queues_news for e in links))
+        self._tell_own()
 
-    def _apply(self, changed: Sequence[Route]) -> list[ChannelLink]:
-        """Update the look-up of other channels' wants. Returns the links to tell of the change."""
+    def _tell_own(self) -> None:
+        self._has_rules = self._asked.is_any or self._hosted.is_any
+        self._tell(self._routes.set_wants(*self._wants()))
+
+    def _wants(self) -> tuple[Wants, Rules, Offers]:
+        wants = chain(self._asked.wants(), self._hosted.wants())
+        rules, offers = self._asked.rules(), self._hosted.offers
+        return compacted(wants, self._channel.types), rules, offers
+
+    def _apply(self, changed: Sequence[Route]) -> None:
+        """Update the look-up of other channels' wants."""
         if changed:
             self._ways = {}
         for route in changed:
             if route.path:
-                target = self._targets.setdefault(route.channel, RemoteChannel(route.channel))
-                self.remote.put(target, [as_want(each) for each in route.wants])
+                self._targets.setdefault(route.channel, RemoteChannel(route.channel))
+                self._put_wants(route.channel)
             elif (gone := self._targets.pop(route.channel, None)) is not None:
                 self.remote.remove(gone)
-        return self._routes.all_links()
 
-    def _tell(self, changed: Sequence[Route], links: Sequence[ChannelLink]) -> None:
+    def _put_wants(self, channel: str) -> None:
+        target, best = self._targets.get(channel), self._routes.best.get(channel)
+        if target is not None and best is not None:
+            route = self._routes.own_route_of(channel)
+            wants: Iterable[EventWant] = map(as_want, best.wants)
+            if route is not None and route.rules:
+                wants = self._hosted.unhosted(route)
+            self._ways = {}
+            self.remote.put(target, wants)
+
+    def _tell(self, changed: Sequence[Route]) -> None:
+        """Tell the neighbours of routes: ahead of all events that are sent later."""
         if not changed:
             return
         advert = Advert(0, False, tuple(changed))
-        for link in links:
-            link.advertise(advert)
-            link.transmit()
-        self._channel.demand_changed()
+        for link in self._routes.all_links():
+            if link.queues_news:
+                link.advertise(advert)
+                self.later.append(link.transmit)
+            else:
+                self.later.append(partial(_advertise, link, advert))
+        self.later.append(self._channel.demand_changed)
 
     # Events.
 
@@ -305,10 +374,15 @@ class Federation:
         It is transmitted only after local consumers have been served. Its position is fixed before
         that, so that an event which a consumer publishes in response comes after it on every link.
         """
-        targets = self.remote.find(event)
-        if not targets:
-            return NO_DEPARTURE
+        also: Sequence[Receiver] = ()
+        rules: tuple[str, ...] = ()
         with self._lock:
+            targets: Sequence[Any] = self.remote.find(event)
+            if self._has_rules:
+                targets, also, rules = self._read_by_rules(event)
+            elif not targets:
+                return NO_DEPARTURE
+            away, later, self.later = self._asked.away, self.later, []
             identities = self._identities or self._draw_identities()
             identity = identities.pop()
             ways, departure, lost = self._ways.get(tuple(targets)) or self._find_ways(targets)
@@ -318,9 +392,66 @@ class Federation:
             self._counts.lose(Reason.UNROUTED, lost)
         blocked: list[Blocked] = []
         for link, names in ways:
-            if waiting := link.send(Carried(self.id, identity, 1, names, event)):
+            if waiting := link.send(Carried(self.id, identity, 1, names, event, rules=rules)):
                 blocked += waiting
-        return Departure(departure.links, blocked) if blocked else departure
+        for each in later:
+            each()
+        if not (blocked or also or away):
+            return departure
+        return Departure(departure.links, blocked, also, away)
+
+    def _read_by_rules(
+        self, event: Event
+    ) -> tuple[tuple[RemoteChannel, ...], Sequence[Receiver], tuple[str, ...]]:
+        """Where an event of this channel goes: channels, rules that run here, and rules by key."""
+        elsewhere, has_kept = self._asked.meet(event)
+        found = self.remote.find(event)
+        here = self._hosted.read_by(found, self.id, ())
+        also, has_offered = self._hosted.read(here, event)
+        if has_kept or has_offered:
+            self._tell_own()
+        targets = [each for each in found if isinstance(each, RemoteChannel)]
+        for asked in elsewhere:
+            host = self._targets.get(asked.told.at)
+            if host is not None and host not in targets:
+                targets.append(host)
+        rules = [each.told.key for each in here], [each.told.key for each in elsewhere]
+        return tuple(targets), also, tuple(chain(*rules))
+
+    def send_output(self, asking: str, key: str, event: Event) -> None:
+        """Send what a rule has put out to the channel that asked for it."""
+        self._channel.wait_for_room(self._send_for(asking, key, event, is_output=True))
+
+    def send_kept(self, asking: str, key: str, events: Sequence[Event]) -> None:
+        """Send a channel the events of a rule that runs there after all."""
+        for event in events:
+            self._unsent += self._send_for(asking, key, event)
+
+    def lose_kept(self, count: int) -> None:
+        """Count events that were kept for too long."""
+        self.addressed += count
+        self._counts.lose(Reason.UNSENT, count)
+
+    def _send_on(self, key: str, event: Event) -> None:
+        """An event was on its way to a rule here when that left."""
+        asked = self._asked.of(key)
+        if asked is not None:
+            if asked.told.runs:
+                blocked = self._send_for(asked.told.at, key, event)
+            else:
+                blocked = self._channel.spread_to(event, (asked.consumer.receiver,))
+            self._channel.wait_for_room(blocked)
+
+    def _send_for(
+        self, channel: str, key: str, event: Event, is_output: bool = False
+    ) -> Sequence[Blocked]:
+        """Send a channel an event that is for one rule alone."""
+        with self._lock:
+            identity = (self._identities or self._draw_identities()).pop()
+            self.addressed += 1
+        to = (channel,)
+        message = Carried(self.id, identity, 0, to, event, rule=key, is_output=is_output)
+        return self.forward(message)
 
     def _draw_identities(self) -> list[int]:
         """Draw numbers that cannot be predicted without the key, not even from earlier numbers."""
@@ -385,6 +516,8 @@ class Federation:
 
         Returns what the sending link has to wait for: full queues here, and full links onwards.
         """
+        if message.rule is None and self._has_rules:
+            return self._receive_by_rules(message, neighbour)
         onwards: Sequence[Blocked] = ()
         if message.destinations != self._only_here:
             destinations = dict.fromkeys(message.destinations)
@@ -398,8 +531,70 @@ class Federation:
             self.duplicates += not is_new
         if not is_new:
             return onwards
-        blocked = self._channel.spread_here(message.event)
+        if message.rule is not None:
+            blocked = self._receive_for_rule(message)
+        else:
+            receivers = self._channel.lookup.find(message.event)
+            blocked = self._channel.spread_to(message.event, receivers)
         return [*onwards, *blocked] if onwards else blocked
+
+    def _receive_by_rules(self, message: Carried, neighbour: str) -> Sequence[Blocked]:
+        """Accept a message that rules of other channels may read here.
+
+        If such a channel wants it for these rules alone, it goes no further.
+        """
+        event, origin = message.event, message.origin
+        receivers: Sequence[Receiver] = self._channel.lookup.find(event)
+        also: Sequence[Receiver] = ()
+        with self._changing():
+            destinations = dict.fromkeys(message.destinations)
+            found = self.remote.find(event)
+            here = self._hosted.read_by(found, origin, message.rules)
+            wanting = {each.name for each in found if isinstance(each, RemoteChannel)}
+            reading = {each.asking for each in here} - wanting
+            mine = [name for name in destinations if name == self.id or name in reading]
+            is_new = False
+            if mine or here:
+                self.received += len(mine)
+                is_new = origin != self.id and self._seen.add(neighbour, message.identity)
+                self.duplicates += bool(mine) and not is_new
+            if is_new:
+                also, has_offered = self._hosted.read(here, event)
+                elsewhere, has_kept = self._asked.meet(event, message.rules)
+                receivers = Departure((), (), also, self._asked.away).readers(
+                    [r for r in receivers if r not in {e.consumer.receiver for e in elsewhere}]
+                )
+                if has_offered or has_kept:
+                    self._tell_own()
+            rules = (*message.rules, *(each.told.key for each in here))
+        onwards: list[Blocked] = []
+        if others := tuple(name for name in destinations if name not in mine):
+            passed_on = msgspec.structs.replace(message, destinations=others, rules=rules)
+            onwards += self.forward(passed_on)
+        if is_new:
+            to = receivers if self.id in destinations else also
+            if to or self.id in destinations:
+                onwards += self._channel.spread_to(event, to)
+        return onwards
+
+    def _receive_for_rule(self, message: Carried) -> Sequence[Blocked]:
+        """An event for one rule: what it has put out elsewhere, or what it has yet to read."""
+        event, is_output = message.event, message.is_output
+        # None, if the consumer has left or wants something else, or its rule has begun anew.
+        to: Sequence[Receiver] = ()
+        with self._changing():
+            asked, hosted = self._asked.of(message.rule), self._hosted.of(message.rule)
+            if asked is not None and not asked.has_left:
+                if asked.state == OPEN:
+                    # News of the rule has been overtaken.
+                    (self._asked.agree if is_output else self._asked.keep)(asked)
+                    self._tell_own()
+                if is_output == asked.told.runs:
+                    to = (asked.consumer.receiver,)
+                    event = asked.step.wrapped(event) if is_output else event
+            elif hosted is not None and hosted.asking == message.origin and not is_output:
+                to, _ = self._hosted.read((hosted,), event)
+        return self._channel.spread_to(event, to)
 
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None:
         if blocked:
@@ -422,6 +617,11 @@ class Federation:
     def dropped(self) -> Mapping[Reason, int]:
         """Lost events by reason, counted once for each destination."""
         return self._counts.lost()
+
+
+def _advertise(link: ChannelLink, advert: Advert) -> None:
+    link.advertise(advert)
+    link.transmit()
 
 
 def _check_wants(wants: Iterable[RemoteWant]) -> None:

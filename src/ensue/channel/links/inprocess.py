@@ -32,6 +32,7 @@ class InProcessLink:
     """One direction of a link: from the channel `here` to the channel `there`."""
 
     in_transit = 0
+    queues_news = False
     back: InProcessLink
 
     def __init__(self, here: Router, there: Router) -> None:

@@ -7,7 +7,7 @@ each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ensue.channel.delivery.blocked import Blocked
@@ -16,6 +16,9 @@ from ensue.channel.links.messages import Advert, Carried, News
 from ensue.channel.policies import Reason
 
 if TYPE_CHECKING:
+    from ensue.channel.consumers import ConsumerAdmin
+    from ensue.channel.delivery.receiver import Receiver
+    from ensue.channel.lookup.lookup import Lookup
     from ensue.channel.lookup.wants import EventWant
     from ensue.channel.realtime.threads import RealTimeThreads
     from ensue.events.event import Event
@@ -23,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class ChannelLink(Protocol):
-    """One end of a link to a neighbour."""
+    """One end of a link to a neighbour. `queues_news` if `advertise` only queues, so that it can be
+    called with a lock held."""
+
+    queues_news: bool
 
     def send(self, message: Carried) -> Sequence[Blocked]:
         """Give an event its position on the link. Returns the event if it has to wait for room."""
@@ -113,13 +119,23 @@ class FederationHost(Protocol):
     @property
     def federation(self) -> Router: ...
 
-    def local_wants(self) -> Iterable[EventWant]:
-        """The wants of this channel's consumers."""
+    @property
+    def consumers(self) -> ConsumerAdmin: ...
+
+    @property
+    def lookup(self) -> Lookup[Receiver]: ...
+
+    @property
+    def runs_rules(self) -> bool:
+        """Whether it can run any rule."""
+
+    def has_supplier_of(self, wanted: Sequence[EventWant]) -> bool:
+        """Whether a supplier here may publish an event that is wanted."""
 
     def demand_changed(self) -> None:
         """Tell suppliers that the wants of other channels may have changed."""
 
-    def spread_here(self, event: Event) -> Sequence[Blocked]:
-        """Offer an event to this channel's consumers. Returns the offers that wait for room."""
+    def spread_to(self, event: Event, receivers: Sequence[Receiver]) -> Sequence[Blocked]:
+        """Offer an event to consumers. Returns the offers that wait for room."""
 
     def wait_for_room(self, blocked: Sequence[Blocked]) -> None: ...

@@ -38,6 +38,12 @@ WANTS_A_CHANNEL = 4_096
 CHANNELS = 1_024
 """The most channels that a channel knows at a time, itself included."""
 
+LONGEST_RULE = 8_192
+"""The longest text of a library that another channel is asked to run, in characters."""
+RULES_A_CHANNEL = 8
+WANTS_A_RULE = 64
+RULES_OFFERED = CHANNELS * RULES_A_CHANNEL
+
 LONGEST_FILTER = 16_384
 SPOKEN_A_STATEMENT = 128
 """The most filters in one statement. If all have the longest text, in characters of four bytes, the
@@ -55,17 +61,44 @@ class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
     where: Annotated[str, msgspec.Meta(max_length=LONGEST_PREDICATE)] | None
 
 
+class RemoteRule(msgspec.Struct, frozen=True, array_like=True):
+    """A rule that the channel `at`, a neighbour, is asked to run for a consumer, known by `key`.
+
+    `library` is the text of all that runs, `name` one correlation of it. Times are in microseconds.
+    `wants` is what its ports want, until the asking channel has agreed that the rule `runs` there.
+    """
+
+    at: Name
+    key: Name
+    library: Annotated[str, msgspec.Meta(max_length=LONGEST_RULE)]
+    name: Name | None
+    lateness: Count
+    max_jump: Count | None
+    wants: Annotated[tuple[RemoteWant, ...], msgspec.Meta(max_length=WANTS_A_RULE)]
+    runs: bool = False
+
+
 class Route(msgspec.Struct, frozen=True, array_like=True):
     """The path from the sender to a channel, and the wants of that channel.
 
     `version` is the sender's counter of changes. The path begins with the sender and ends with the
-    channel. An empty path withdraws the route.
+    channel. An empty path withdraws the route. In the route to the sender itself, `rules` are those
+    that it asks neighbours to run, and `offers` has the keys of those that it runs, or would.
     """
 
     channel: Name
     version: Count
     path: Annotated[tuple[Name, ...], msgspec.Meta(max_length=LONGEST_PATH + 1)]
     wants: Annotated[tuple[RemoteWant, ...], msgspec.Meta(max_length=WANTS_A_CHANNEL)]
+    rules: Annotated[tuple[RemoteRule, ...], msgspec.Meta(max_length=RULES_A_CHANNEL)] = ()
+    offers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=RULES_OFFERED)] = ()
+
+    @property
+    def all_wants(self) -> tuple[RemoteWant, ...]:
+        """What the channel wants, also for rules that it asks neighbours to run."""
+        found = dict.fromkeys(self.wants)
+        found.update(dict.fromkeys(want for rule in self.rules for want in rule.wants))
+        return tuple(found)[:WANTS_A_CHANNEL]
 
 
 class Advert(msgspec.Struct, frozen=True, tag="advert", array_like=True):
@@ -106,6 +139,8 @@ class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
 
     `identity` is a random number that distinguishes the events of all channels. `in_doubt` is true
     if a link has sent the event and then ended without an acknowledgement: it may have arrived.
+    `rules` are the keys of rules that read it in the channel that runs them, and nowhere else. With
+    a `rule`, it is for this one alone: an event, or with `is_output` what the rule has put out.
     """
 
     origin: Name
@@ -114,16 +149,17 @@ class Carried(msgspec.Struct, frozen=True, tag="event", array_like=True):
     destinations: Annotated[tuple[Name, ...], msgspec.Meta(max_length=CHANNELS)]
     event: Event
     in_doubt: bool = False
+    rules: Annotated[tuple[Name, ...], msgspec.Meta(max_length=RULES_OFFERED)] = ()
+    rule: Name | None = None
+    is_output: bool = False
 
     def onwards(self, destinations: tuple[str, ...], in_doubt: bool = False) -> Carried:
         """The same event for some of the destinations, one hop further."""
-        return Carried(
-            self.origin,
-            self.identity,
-            self.hops + 1,
-            destinations,
-            self.event,
-            self.in_doubt or in_doubt,
+        return msgspec.structs.replace(
+            self,
+            hops=self.hops + 1,
+            destinations=destinations,
+            in_doubt=self.in_doubt or in_doubt,
         )
 
 
@@ -184,8 +220,10 @@ def within_parsing_bounds(advert: Advert) -> Advert:
     for route in advert.routes:
         size = _characters(route)
         if size > min(left, PREDICATES_A_ROUTE):
-            kinds = dict.fromkeys(RemoteWant(each.type, each.source, None) for each in route.wants)
-            routes.append(msgspec.structs.replace(route, wants=tuple(kinds)))
+            wants = (RemoteWant(each.type, each.source, None) for each in route.all_wants)
+            kinds = tuple(dict.fromkeys(wants))
+            # A rule whose wants are plain ones is not run here, as its key is not known.
+            routes.append(msgspec.structs.replace(route, wants=kinds, rules=()))
         else:
             routes.append(route)
             left -= size
@@ -193,7 +231,8 @@ def within_parsing_bounds(advert: Advert) -> Advert:
 
 
 def _characters(route: Route) -> int:
-    return sum(len(each.where) for each in route.wants if each.where is not None)
+    wants = [*route.wants, *(each for rule in route.rules for each in rule.wants)]
+    return sum(len(each.where) for each in wants if each.where is not None)
 
 
 def _text(predicate: Expression) -> str:

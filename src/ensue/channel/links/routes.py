@@ -27,6 +27,7 @@ from ensue.channel.links.messages import (
     CHANNELS,
     LONGEST_PATH,
     Advert,
+    RemoteRule,
     RemoteWant,
     Route,
 )
@@ -41,6 +42,8 @@ MOST_LEARNED_BYTES = 2 * MOST_BYTES
 
 LinkLike = TypeVar("LinkLike")
 Wants = tuple[RemoteWant, ...]
+Rules = tuple[RemoteRule, ...]
+Offers = tuple[str, ...]
 EVERYTHING: Wants = (RemoteWant(None, None, None),)
 
 
@@ -87,12 +90,19 @@ class Routes(Generic[LinkLike]):
         routes = tuple(each for each in self._told.values() if each.path)
         return Advert(self._version, True, routes)
 
-    def set_wants(self, wants: Wants) -> list[Route]:
-        """Replace the wants of this channel itself."""
+    def set_wants(self, wants: Wants, rules: Rules = (), offers: Offers = ()) -> list[Route]:
+        """Replace what this channel itself wants, the rules that it asks for, and its offers."""
         told = self._told.get(self._own)
-        if told is not None and told.wants == wants:
+        said = (wants, rules, offers)
+        if told is not None and (told.wants, told.rules, told.offers) == said:
             return []
-        return [self._tell(self._own, (self._own,), wants)]
+        return [self._tell(self._own, (self._own,), *said)]
+
+    def own_route_of(self, neighbour: str) -> Route | None:
+        """What a neighbour has told of itself last, over whichever link."""
+        routes = [self._learned[link].get(neighbour) for link in self.links_to(neighbour)]
+        told = [each for each in routes if each is not None and each.path]
+        return max(told, key=lambda each: each.version, default=None)
 
     def add_link(self, neighbour: str, link: LinkLike) -> None:
         """Add a link that is up. Adverts bring its routes.
@@ -201,16 +211,24 @@ class Routes(Generic[LinkLike]):
         for neighbour, links in self._links.items():
             route = self._learned[links[0]].get(channel)
             if route is not None and route.path and self._own not in route.path:
-                found.append(Best(neighbour, route.path, route.wants))
+                found.append(Best(neighbour, route.path, route.all_wants))
         usable = (each for each in found if len(each.path) < LONGEST_PATH)
         return min(usable, key=lambda each: (len(each.path), each.neighbour), default=None)
 
-    def _tell(self, channel: str, path: tuple[str, ...], wants: Wants) -> Route:
+    def _tell(
+        self,
+        channel: str,
+        path: tuple[str, ...],
+        wants: Wants,
+        rules: Rules = (),
+        offers: Offers = (),
+    ) -> Route:
         self._version += 1
-        route = Route(channel, self._version, path, wants)
+        route = Route(channel, self._version, path, wants, rules, offers)
         size, others = _size(route), self._all_told_bytes - self._told_bytes[channel]
         if others + size > MOST_BYTES:
-            route = Route(channel, self._version, path, EVERYTHING if path else ())
+            most = EVERYTHING if path else ()
+            route = Route(channel, self._version, path, most, rules, offers)
             size = _size(route)
         self._told.pop(channel, None)
         self._told[channel] = route
@@ -260,6 +278,11 @@ def _size(route: Route) -> int:
     texts = [route.channel, *route.path]
     for each in route.wants:
         texts += (each.type or "", each.source or "", each.where or "")
+    for rule in route.rules:
+        texts += (rule.at, rule.key, rule.library, rule.name or "")
+        for each in rule.wants:
+            texts += (each.type or "", each.source or "", each.where or "")
+    texts += route.offers
     return 16 + sum(5 + (len(each) if each.isascii() else 4 * len(each)) for each in texts)
 
 

@@ -38,13 +38,16 @@ def selected_library(wanted: Correlated) -> Library:
 
 
 def _ports(wanted: Correlated) -> Iterator[EventWant]:
-    """The events that the ports of the correlations read of the channel."""
+    """The events that the ports of the correlations read of the channel, whatever it knows of
+    their types."""
     from ensue.lang.derived.wiring import sources_asked
     from ensue.lang.syntax import EventPort
 
+    types = wanted.library.checked.types
     for correlation in selected_library(wanted).correlations:
         for port in correlation.ports:
             if isinstance(port, EventPort):
                 asked = sources_asked(port)
                 for source in (None,) if asked is None else sorted(asked):
-                    yield EventWant(port.type, source, port.where)
+                    for type_ in types.subtypes(port.type):
+                        yield EventWant(type_, source, port.where)

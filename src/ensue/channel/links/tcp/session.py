@@ -75,6 +75,8 @@ class Session:
     accepted before it is done.
     """
 
+    queues_news = True
+
     def __init__(
         self, router: Router, link_loop: LinkLoop, link: str, options: SessionOptions
     ) -> None:
