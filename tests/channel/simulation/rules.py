@@ -1,8 +1,8 @@
 """Rules over links, beside the same rules in one channel to which every event comes.
 
-Two or three channels, in a chain, a star or a circle, over the simulated network. Consumers of rules
-of random libraries come while events flow, and may want something else later; links are cut and
-come back, or end and are made anew. An event is published where it arises, and the next one of
+Two or three channels, in a chain, a star or a circle, over the simulated network. Consumers of
+rules of random libraries come while events flow, and may want something else later; links are cut
+and come back, or end and are made anew. An event is published where it arises, and the next one of
 another channel only when it has arrived everywhere, so that its place in the order is known. In the
 end each consumer has got what one in a channel by itself has got, which was given every event that
 could be reached.
@@ -14,6 +14,7 @@ of its own channel: so does the one beside it.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ensue.channel import Channel, VirtualClock, build, correlated
@@ -66,7 +67,7 @@ class RuleWorld:
         self.alone = self._channel("alone")
         self.up = {pair: self._link(pair) for pair in SHAPES[self.shape]}
         self.watches: list[Watch] = []
-        self.tried: dict[str, int] = {}
+        self.tried = Counter[str]()
 
     def _channel(self, name: str) -> Channel:
         made = build("full", name).clock(VirtualClock()).dispatching("reactive")
@@ -153,9 +154,9 @@ class RuleWorld:
         return next((each.state for each in asked if each.consumer is watch.consumer), "")
 
     def _count(self, name: str, by: int = 1) -> None:
-        self.tried[name] = self.tried.get(name, 0) + by
+        self.tried[name] += by
 
-    def run(self) -> dict[str, int]:
+    def run(self) -> Counter[str]:
         chance = self.chance
         if chance.random() < 0.8:
             self._settle()
@@ -202,7 +203,7 @@ class RuleWorld:
         self.loop.close()
 
 
-def compare_rules(seed: int) -> dict[str, int]:
+def compare_rules(seed: int) -> Counter[str]:
     """Run the world of a seed to its end. Returns what was tried."""
     world = RuleWorld(seed)
     try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
 from tests.channel.simulation.liars import simulate_liars
+from tests.channel.simulation.rules import compare_rules
 from tests.channel.simulation.world import World, simulate
 
 SEEDS = range(0, 40, 20)
@@ -31,6 +33,18 @@ def test_whatever_happens_to_links_every_event_is_delivered_or_counted(start: in
 def test_whatever_neighbours_say_honest_channels_lose_nothing_by_it(start: int) -> None:
     for seed in range(start, start + 20):
         simulate_liars(seed)
+
+
+def test_rules_over_links_put_out_what_they_do_in_one_channel() -> None:
+    tried = Counter[str]()
+    for seed in range(15):
+        tried.update(compare_rules(seed))
+
+    assert min(tried[name] for name in ("outputs", "away", "cuts", "ends", "anew")) > 0, tried
+
+
+def test_what_is_kept_is_read_in_its_order_whatever_its_priority() -> None:
+    compare_rules(1_002)
 
 
 def test_what_a_finished_session_has_brought_is_waited_for() -> None:

@@ -171,12 +171,12 @@ class Mailbox(ABC):
         return READY if must_run else QUEUED
 
     def accept_all(self, events: Sequence[Event]) -> bool:
-        """Queue events whatever the capacity. Whether the receiver has to be scheduled."""
+        """Queue events in this order whatever the capacity. Whether to schedule the receiver."""
         with self._lock:
             now = self.context.clock.now()
             for event in events:
                 self._offered += 1
-                self._enqueue(Slot(event, now, _priority_of(event), self._steps.step))
+                self._enqueue(Slot(event, now, 0, self._steps.step))
             return self._must_schedule()
 
     def offer(self, event: Event, since: int | None = None) -> bool:

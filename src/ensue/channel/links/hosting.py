@@ -207,6 +207,8 @@ class AskedRules:
         if quality.conflate is not False or quality.time_to_live is not None:
             # These say which events the rule reads, and not which outputs the consumer gets.
             return
+        if consumer.receiver.offered:
+            return
         ports = tuple(interests(wanted))
         others = [each for each in self._channel.consumers if each is not consumer]
         crossing = {
