@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ensue.engine.ports import Ports, key_of
-from ensue.engine.step.dispatch.routine_text import key_under
+from ensue.engine.step.dispatch.routines import key_under
 from ensue.engine.step.stream import StepStream
 from ensue.engine.stream import Stream
 from ensue.events.event import Event

@@ -1,11 +1,11 @@
-"""A library over a stream, event by event, with functions that are generated for the library.
+"""A library over a stream, event by event.
 
 There is one clock for the whole stream. An event first moves the clock, and timers that are due
 fire; then the rules that want the event read it, in the order of the library; their outputs are
 read after that by the rules that name them, first in, first out. A rule runs by itself
 (`core.instances`) or in a cell with many others (`many`); which rules read an event is found by
-generated code (`dispatch`). Rules can be added, replaced and removed while the stream runs; rules
-that stay keep their keys.
+`dispatch`. Rules can be added, replaced and removed while the stream runs; rules that stay keep
+their keys.
 
 The module is long because one state, the rules with their clock, serves reading, timers and changes
 of rules.
@@ -19,7 +19,7 @@ from collections.abc import Set as AbstractSet
 from functools import partial
 from itertools import count
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ensue.engine.changing import is_unchanged
 from ensue.engine.core.instances.keys import FastKey
@@ -38,8 +38,9 @@ from ensue.engine.step.dispatch.plans import (
 from ensue.engine.step.dispatch.routines import (
     LookRoutine,
     PushRoutine,
-    compile_look,
-    compile_push,
+    StreamParts,
+    look_routine,
+    push_routine,
 )
 from ensue.engine.step.many.grouping import AlarmOrder, CellShape, Grouping
 from ensue.engine.timing.alarms import Alarms, advance_in_steps
@@ -189,26 +190,24 @@ class StepStream:
 
         Events for which the function is not made go to `slow_path`.
         """
-        scope: dict[str, Any] = {
-            "ordering": ordering,
-            "slow_path": slow_path,
-            "counts": self._counts,
-            "alarms": self.alarms.heap,
-            "numbers": self.numbers,
-            "after_alarms": self._counted_read,
-            "let_read": self._let_read,
-            "spread": self._spread,
-            "read_together": self._read_together,
-        }
         pushes: dict[str, PushRoutine] = {}
 
         def remake() -> None:
-            scope["has_clock"] = any(rule.has_clock for rule in self.rules)
-            scope.pop("earliest", None)
-            if self._with_timers:
-                scope["earliest"] = self._grouping.earliest
+            has_clock = any(rule.has_clock for rule in self.rules)
+            parts = StreamParts(
+                ordering,
+                self._counts,
+                self.numbers,
+                self.alarms.heap if has_clock else None,
+                self._grouping.earliest if self._with_timers else None,
+                slow_path,
+                self._counted_read,
+                self._let_read,
+                self._spread,
+                self._read_together,
+            )
             for name, each in self._routines.items():
-                pushes[name] = partial(self._first_push, pushes, each, scope)
+                pushes[name] = partial(self._first_push, pushes, each, parts)
 
         remake()
         self._remake_pushes = remake
@@ -218,11 +217,11 @@ class StepStream:
         self,
         pushes: dict[str, PushRoutine],
         routines: TypeRoutines,
-        scope: Mapping[str, Any],
+        parts: StreamParts,
         event: Event,
     ) -> list[Event]:
         """Make the routine of a type when its first event comes: many types never come at all."""
-        push = pushes[routines.name] = compile_push(routines, scope)
+        push = pushes[routines.name] = push_routine(routines, parts)
         return push(event)
 
     def set_alarms(self) -> None:
@@ -341,7 +340,7 @@ class StepStream:
         if routines is not None and author is not None:
             # Rules that read others are in no group.
             routines = TypeRoutines(type_name, self._types, self.rules, None, author)
-        return compile_look(routines) if routines is not None and routines.has_readers else None
+        return look_routine(routines) if routines is not None and routines.has_readers else None
 
     def _read_plan(
         self,

@@ -101,7 +101,7 @@ class Alarms(Generic[Owner]):
         current = {
             id(each.instance): each for each in self.heap if each.due == each.instance.armed_for
         }
-        # In place: generated code holds on to the heap.
+        # In place: the routines of event types hold on to the heap.
         self.heap[:] = current.values()
         heapq.heapify(self.heap)
         self._most = max(FEWEST_ALARMS, 2 * len(self.heap))

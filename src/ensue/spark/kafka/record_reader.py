@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from ensue.engine.step.dispatch.plans import TypeRoutines
-from ensue.engine.step.dispatch.routines import compile_fit
+from ensue.engine.step.dispatch.routines import fit_routine
 from ensue.errors import EventError
 from ensue.events.cloudevents import NESTING_LIMIT, TEXT_ATTRIBUTES, VERSION, read_json
 from ensue.events.conformance import conform
@@ -177,7 +176,7 @@ class RecordReader:
             except EventError:
                 raise _UnusualError from None
 
-        return compile_fit(TypeRoutines(type_, self._types, ()), conformed)
+        return fit_routine(self._types.attributes(type_), conformed)
 
     def _content(self, given: bytes | None) -> _Content:
         text = (given or b"").decode("latin-1").strip()

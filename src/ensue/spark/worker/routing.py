@@ -16,7 +16,7 @@ from typing import Any
 from ensue.engine.core.instances.keys import FastKey, whole_key
 from ensue.engine.ports import Key, KeyNames
 from ensue.engine.step.dispatch.plans import PLANS_REMEMBERED, TypeTests
-from ensue.engine.step.dispatch.routines import compile_look
+from ensue.engine.step.dispatch.routines import look_routine
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.wiring import takes_author
@@ -169,7 +169,7 @@ class EventRouter:
         self, type_: str, author: str | None
     ) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
         routes = _TypeRoutes(type_, self._types, self._rules, self._bits, author)
-        return compile_look(routes) if routes.is_wanted else _unwanted
+        return look_routine(routes) if routes.is_wanted else _unwanted
 
 
 def _unwanted(_: Event) -> tuple[tuple[()], tuple[()]]:

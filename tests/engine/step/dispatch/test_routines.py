@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import ensue
+from ensue.engine.core import predicates
 from ensue.engine.run import Run
-from ensue.engine.step.dispatch import predicate_lines
 from ensue.errors import EventError
 from ensue.events.event import Event
 
@@ -175,8 +175,8 @@ def test_many_rules_that_are_looked_up_together_fire_as_the_definitions_say(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also for values that are null, or converted to their type."""
-    monkeypatch.setitem(predicate_lines.MANY, "pattern", 3)
-    monkeypatch.setitem(predicate_lines.MANY, "plain", 3)
+    monkeypatch.setitem(predicates.MANY, "pattern", 3)
+    monkeypatch.setitem(predicates.MANY, "plain", 3)
     random = Random(seed)
     texts = [each.strip() for each in MANY.split(";")]
     rules = "".join(

@@ -23,6 +23,7 @@ from ensue.engine.batch.saved_states import SavedEvents
 from ensue.engine.core.instances.keys import fast_key
 from ensue.engine.core.instances.rows import SharedTables
 from ensue.engine.core.instances.rules import Rule, SavedForm
+from ensue.engine.core.predicates import predicate_test
 from ensue.engine.core.relating.linked import ChainFilter
 from ensue.engine.core.saved_rules import (
     last_read_in,
@@ -67,6 +68,7 @@ class EventCorrelation:
         self._counts = counts
         self._rule = Rule(correlation, types, SharedTables(), count(1))
         self._ports = self._rule.ports
+        self._tests: dict[str, Callable[[Event], bool]] = {}
         self._alarms = Alarms[None]()
         self._readings = count(1)
         self._fired = 0
@@ -75,6 +77,9 @@ class EventCorrelation:
         for port in correlation.ports:
             if isinstance(port, EventPort):
                 self._wanted |= accepted_types(types, port.type)
+                if port.where is not None:
+                    test = predicate_test(port.where, types.attributes(port.type))
+                    self._tests[port.name] = test
 
     @property
     def machine(self) -> Machine | None:
@@ -146,7 +151,9 @@ class EventCorrelation:
             note(fired, alarm_position(*root, self._depth))
 
     def _read_event(self, event: Event, author: str | None, is_counted: bool) -> list[Event]:
-        matched = self._ports.matched(event, author)
+        tests = self._tests
+        fitting = self._ports.fitting(event, author)
+        matched = [port for port in fitting if port not in tests or tests[port](event)]
         readings = self._ports.readings(event, matched)
         if matched and not readings and not is_counted:
             self._counts.without_key[self.name] += 1

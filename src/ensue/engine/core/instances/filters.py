@@ -18,7 +18,7 @@ from ensue.engine.core.instances.firing import (
     trigger_of,
 )
 from ensue.engine.core.instances.keys import FastKey, KeyInstance
-from ensue.engine.core.instances.rows import Row, RowMove, RowTable
+from ensue.engine.core.instances.rows import Row, RowTable
 from ensue.engine.instance import ENDLESS
 from ensue.engine.outputs import Outputs, Transformer, Trigger
 from ensue.engine.ports import Reading, mask_of
@@ -34,9 +34,7 @@ class FilterRunner(KeyInstance):
     `places` has the event that is bound in each place.
     """
 
-    __slots__ = ("_changed", "facts", "places", "row")
-
-    row: Row | dict[int, RowMove]
+    __slots__ = ("_changed", "facts", "places")
 
     def __init__(
         self,
@@ -118,7 +116,7 @@ class FilterRunner(KeyInstance):
 class TabledFilter(FilterRunner):
     """A filter without a window, on its table."""
 
-    __slots__ = ("rows",)
+    __slots__ = ("row", "rows")
 
     row: Row
 
@@ -162,10 +160,6 @@ class TabledFilter(FilterRunner):
         return self.row.bits == self.rows.first.bits
 
 
-NO_MOVES: dict[int, RowMove] = {}
-"""The row of a machine with a window: none of its moves is known beforehand."""
-
-
 class WindowedFilter(FilterRunner):
     """A filter with a window: its states carry the start of what they stand for."""
 
@@ -179,7 +173,6 @@ class WindowedFilter(FilterRunner):
         started: int,
     ) -> None:
         FilterRunner.__init__(self, facts, timers, outputs, started)
-        self.row = NO_MOVES
         self.active: Starts = facts.stepper.begin()[0]
 
     def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:

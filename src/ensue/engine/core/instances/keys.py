@@ -42,8 +42,6 @@ def fast_key(key: Key) -> FastKey:
 class FirstMove:
     """What an event does to a key that has not started: nothing, or it starts an instance."""
 
-    is_quiet = False
-
     def __init__(self, is_noop: bool) -> None:
         self.is_noop = is_noop
 

@@ -50,12 +50,10 @@ has no outputs."""
 class RowMove:
     """What an event does to a row. `bind` puts the event in its places, if it has any.
 
-    `is_quiet`: the row changes and the event is bound, and nothing else happens.
-
     `is_noop`: nothing happens at all, and the row stays.
     """
 
-    __slots__ = ("bind", "effects", "fired", "is_noop", "is_quiet", "started", "to")
+    __slots__ = ("bind", "effects", "fired", "is_noop", "started", "to")
 
     def __init__(
         self,
@@ -70,8 +68,7 @@ class RowMove:
         self.effects = effects
         self.fired = tuple(each for each in effects if isinstance(each, Fired))
         self.started = started
-        self.is_quiet = not effects and not started
-        self.is_noop = self.is_quiet and is_loop and not binds
+        self.is_noop = is_loop and not (binds or effects or started)
 
 
 class Row(dict[int, RowMove]):

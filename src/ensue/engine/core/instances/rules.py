@@ -17,7 +17,7 @@ from ensue.engine.core.instances.filters import TabledFilter, WindowedFilter
 from ensue.engine.core.instances.keys import FastKey, FirstMove, whole_key
 from ensue.engine.core.instances.rows import RowMove, RowTable, SharedTables
 from ensue.engine.core.relating.branched import chain_facts
-from ensue.engine.core.relating.linked import ChainFacts, ChainFilter, QuietMove
+from ensue.engine.core.relating.linked import ChainFacts, ChainFilter
 from ensue.engine.counts import Counts
 from ensue.engine.instance import Instance
 from ensue.engine.outputs import Outputs
@@ -149,7 +149,7 @@ class Rule:
         return self.correlation.name
 
     @property
-    def first_moves(self) -> Mapping[int, RowMove | FirstMove | QuietMove]:
+    def first_moves(self) -> Mapping[int, RowMove | FirstMove]:
         """The known moves of a key that has not started, by the masks of events."""
         if not self.forgets_idle_keys:
             return {}
@@ -158,7 +158,7 @@ class Rule:
         facts = self.chains or self.facts
         return {} if facts is None else facts.first_moves
 
-    def _first_move(self, mask: int) -> RowMove | FirstMove | QuietMove | None:
+    def _first_move(self, mask: int) -> RowMove | FirstMove | None:
         if self.rows is not None:
             return self.rows.move(self.rows.first, mask)
         facts = self.chains or self.facts

@@ -68,7 +68,6 @@ class BranchedFilter(ChainFilter):
         shared = outputs if isinstance(outputs, Outputs) else facts.outputs(outputs)
         KeyInstance.__init__(self, timers, shared, started)
         self.facts = facts
-        self.row = facts.row
         self._parts = [each.instance(timers, shared, started) for each in facts.parts]
 
     def branches(self) -> Sequence[LinkedFilter]:

@@ -1,46 +1,40 @@
-"""`having` as Python, for one match whose events have their declared attributes.
+"""`having` as a function of one match whose events have their declared attributes.
 
-In comes a condition over the events of places; out goes a function of what the places hold. The
-text is exact under guards: every value it names is there and of its declared type, and what is
-computed stays a finite number. Where a guard fails, and for conditions that have no such text, the
-evaluation itself is asked, which knows all of CESQL.
-
-Only trees that were checked come here, and constants are handed over as values, never as text.
+In comes a condition over the events of places; out goes a function of what the places hold. It is
+exact where every value that it names is there and of its declared type, and what is computed stays
+a finite number (`core.predicates` has the same for single events). For any other match, and for
+conditions that have no such function, the evaluation itself is asked, which knows all of CESQL.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ensue.engine.core.instances.compiling import function_from
 from ensue.engine.core.instances.firing import scopes_of
+from ensue.engine.core.predicates import (
+    PYTHON_TYPES,
+    ExpressionCompiler,
+    OfData,
+    OutsideError,
+)
 from ensue.events.event import CONTEXT
 from ensue.events.types import ValueType
 from ensue.lang.expressions import Expression
 from ensue.lang.expressions.evaluation import holds
-from ensue.lang.expressions.tree import (
-    Arithmetic,
-    Call,
-    Comparison,
-    Literal,
-    Logic,
-    Name,
-    Negate,
-    Not,
-)
+from ensue.lang.expressions.tree import Arithmetic, Call, Name, Negate
 from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 
 HavingTest = Callable[[Sequence[Any]], bool]
 """Whether the condition holds of the events that the places hold."""
 
-_CLASSES = {"integer": "int", "real": "float", "string": "str"}
-_SIGNS = {"=": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
-_MOST_NAMES = 16
-
-
-class _OutsideError(Exception):
-    """A condition, or a part of it, has no text."""
+_SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
 
 
 def having_of(
@@ -62,126 +56,106 @@ def having_of(
 
     if len(set(places)) < len(places):
         return asked
+    compiler = _MatchCompiler(places, names, aggregates or {})
     try:
-        return _HavingText(places, names, aggregates or {}).function(having, asked)
-    except _OutsideError:
+        function, kind = compiler.compile(having)
+    except OutsideError:
         return asked
+    if kind is not bool:
+        return asked
+    named, results = tuple(compiler.named), tuple(compiler.results)
+
+    def test(held: Sequence[Any]) -> bool:
+        for place, attribute, wanted in named:
+            event = held[place][1]
+            if event.extensions or event.data.__class__ is not dict:
+                return asked(held)
+            if event.data.get(attribute).__class__ is not wanted:
+                return asked(held)
+        for place, wanted in results:
+            if held[place].__class__ is not wanted:
+                return asked(held)
+        try:
+            return bool(function(held))
+        except ArithmeticError:
+            return asked(held)
+
+    return test
 
 
-class _HavingText:
+class _MatchCompiler(ExpressionCompiler):
+    """Expressions over the events of places, and the results of aggregates behind them.
+
+    `named` are the attributes that are read, with their places and types; `results` those of
+    aggregates.
+    """
+
     def __init__(
         self,
         places: Sequence[str],
         names: Mapping[str, Mapping[str, ValueType]],
         aggregates: Mapping[Expression, str],
     ) -> None:
+        super().__init__({})
         self._places = list(places)
         self._names = names
         self._kinds = aggregates
         self._results = {each: len(places) + place for place, each in enumerate(aggregates)}
-        self._events: dict[str, None] = {}
-        self._values: dict[tuple[str, str], str] = {}
-        self._guards: list[str] = []
-        self._computed: list[str] = []
-        self._scope: dict[str, Any] = {}
+        self.named: dict[tuple[int, str, type], None] = {}
+        self.results: dict[tuple[int, type], None] = {}
 
-    def function(self, having: Expression, otherwise: HavingTest) -> HavingTest:
-        condition = self._boolean(having)
-        lines = ["def having(held):"]
-        for port in self._events:
-            place = self._places.index(port)
-            lines.append(f"    e{place} = held[{place}][1]; d{place} = e{place}.data")
-            plain = f"e{place}.extensions or d{place}.__class__ is not dict"
-            lines.append(f"    if {plain}: return otherwise(held)")
-        lines += [f"    {each}" for each in self._guards]
-        lines += [f"    {each}" for each in self._computed]
-        lines.append(f"    return {condition}")
-        scope = {**self._scope, "otherwise": otherwise}
-        found: HavingTest = function_from("\n".join(lines), "having", scope)
-        return found
-
-    def _constant(self, value: Any) -> str:
-        name = f"c{len(self._scope)}"
-        self._scope[name] = value
-        return name
-
-    def _boolean(self, x: Expression) -> str:
+    def compile(self, x: Expression) -> tuple[OfData, type]:
         match x:
-            case Comparison(first, ((sign, second),)):
-                left, kind = self._value(first)
-                right, other = self._value(second)
-                if "string" in (kind, other):
-                    if kind != other or sign not in ("=", "!="):
-                        raise _OutsideError
-                elif kind != other:
-                    # An integer meets a real as a real.
-                    left = f"float({left})" if kind == "integer" else left
-                    right = f"float({right})" if other == "integer" else right
-                return f"({left} {_SIGNS[sign]} {right})"
-            case Logic(operands, operators) if len(set(operators)) == 1 and "XOR" not in operators:
-                word = " and " if operators[0] == "AND" else " or "
-                return f"({word.join(self._boolean(each) for each in operands)})"
-            case Not(operand):
-                return f"(not {self._boolean(operand)})"
-        raise _OutsideError
-
-    def _value(self, x: Expression) -> tuple[str, str]:
-        match x:
-            case Literal(value) if value.__class__ in (int, float, str):
-                kinds = {int: "integer", float: "real", str: "string"}
-                return self._constant(value), kinds[value.__class__]
             case Name((port, attribute)):
                 return self._named(port, attribute)
-            case Call() if x in self._results and self._kinds[x] in _CLASSES:
-                held, kind = f"r{self._results[x]}", self._kinds[x]
-                guard = f"if {held}.__class__ is not {_CLASSES[kind]}: return otherwise(held)"
-                self._guards += [f"{held} = held[{self._results[x]}]", guard]
-                return held, kind
-            case Negate(operand):
-                held, kind = self._number(operand)
-                return self._kept(f"-{held}", kind, kind)
+            case Call() if x in self._results:
+                place, kind = self._results[x], _python_type(self._kinds[x])
+                self.results[place, kind] = None
+                return operator.itemgetter(place), kind
             case Arithmetic(first, rest):
-                held, kind = self._number(first)
+                found = self._number(first)
                 for sign, operand in rest:
-                    right, other = self._number(operand)
-                    if sign not in ("+", "-", "*") and (sign, kind, other) != ("/", "real", "real"):
-                        raise _OutsideError
-                    if sign == "/":
-                        self._computed.append(f"if {right} == 0.0: return otherwise(held)")
-                    held, kind = self._kept(f"{held} {sign} {right}", kind, other)
-                return held, kind
-        raise _OutsideError
+                    found = _computed(sign, found, self._number(operand))
+                return found
+            case Negate(operand):
+                return _computed("-", (lambda held: 0, int), self._number(operand))  # noqa: ARG005
+        return super().compile(x)
 
-    def _number(self, x: Expression) -> tuple[str, str]:
-        held, kind = self._value(x)
-        if kind == "string":
-            raise _OutsideError
-        return held, kind
-
-    def _kept(self, text: str, kind: str, other: str) -> tuple[str, str]:
-        """A variable for what is computed, which is a number of 64 bits or a finite real."""
-        name = f"t{len(self._computed)}"
-        self._computed.append(f"{name} = {text}")
-        if kind == other == "integer":
-            low, high = self._constant(SMALLEST_INTEGER), self._constant(LARGEST_INTEGER)
-            self._computed.append(f"if not {low} <= {name} <= {high}: return otherwise(held)")
-            return name, "integer"
-        self._computed.append(f"if {name} - {name} != 0.0: return otherwise(held)")
-        return name, "real"
-
-    def _named(self, port: str, attribute: str) -> tuple[str, str]:
+    def _named(self, port: str, attribute: str) -> tuple[OfData, type]:
         declared = self._names.get(port, {}).get(attribute)
-        kind = None if declared is None else declared.kind
-        if port not in self._places or kind not in _CLASSES or attribute.lower() in CONTEXT:
-            raise _OutsideError
-        known = self._values.get((port, attribute))
-        if known is None:
-            if len(self._values) >= _MOST_NAMES:
-                raise _OutsideError
-            self._events[port] = None
-            known = self._values[port, attribute] = f"v{len(self._values)}"
-            data = f"d{self._places.index(port)}"
-            self._guards.append(f"{known} = {data}.get({self._constant(attribute)})")
-            wanted = _CLASSES[kind]
-            self._guards.append(f"if {known}.__class__ is not {wanted}: return otherwise(held)")
-        return known, kind
+        if port not in self._places or declared is None or attribute.lower() in CONTEXT:
+            raise OutsideError
+        place, kind = self._places.index(port), _python_type(declared.kind)
+        self.named[place, attribute, kind] = None
+        return lambda held: held[place][1].data[attribute], kind
+
+    def _number(self, x: Expression) -> tuple[OfData, type]:
+        function, kind = self.compile(x)
+        if kind not in (int, float):
+            raise OutsideError
+        return function, kind
+
+
+def _python_type(kind: str) -> type:
+    if kind not in PYTHON_TYPES:
+        raise OutsideError
+    return PYTHON_TYPES[kind]
+
+
+def _computed(
+    sign: str, left: tuple[OfData, type], right: tuple[OfData, type]
+) -> tuple[OfData, type]:
+    """What is computed of two numbers: a number of 64 bits or a finite real, or an error."""
+    (x, x_kind), (y, y_kind) = left, right
+    kind = int if x_kind is y_kind is int else float
+    if sign not in _SIGNS or (sign == "/" and (x_kind, y_kind) != (float, float)):
+        raise OutsideError
+    compute = _SIGNS[sign]
+
+    def function(held: Any) -> Any:
+        value = compute(x(held), y(held))
+        if not SMALLEST_INTEGER <= value <= LARGEST_INTEGER if kind is int else value - value != 0:
+            raise OverflowError
+        return value
+
+    return function, kind

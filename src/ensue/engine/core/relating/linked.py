@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from ensue.engine.core.instances.keys import (
 )
 from ensue.engine.core.relating.form import ChainForm
 from ensue.engine.core.relating.having import HavingTest, having_of
-from ensue.engine.core.relating.links import GroupLinks, Linked, LinkedMatch, Read, chain_of
+from ensue.engine.core.relating.links import GroupLinks, Linked, LinkedMatch, chain_of
 from ensue.engine.core.relating.tallies import SavedTallies
 from ensue.engine.outputs import Outputs
 from ensue.engine.ports import Reading
@@ -43,31 +43,10 @@ from ensue.lang.syntax import EventPort, FilterCorrelation, TimerPort
 from ensue.machine.stepping import Fired
 
 
-class QuietMove:
-    """What an event does to a key where it completes no match: the key takes it in.
-
-    It has the attributes of a `RowMove`, as generated code reads them.
-    """
-
-    __slots__ = ("bind", "to")
-
-    is_noop = False
-    is_quiet = True
-
-    def __init__(self, to: ChainRow, bind: Callable[[Any, NumberedEvent], None]) -> None:
-        self.to = to
-        self.bind = bind
-
-
-ChainRow = dict[int, QuietMove]
-"""The quiet moves of a rule that are known, by the masks of events."""
-
-
 class ChainFacts(SharedFacts, ABC):
     """The facts that all instances share of a filter whose branches are chains.
 
-    `row` and `first_moves` have the moves that are known, of any key and of a key that has not
-    started.
+    `first_moves` has the moves that are known of a key that has not started.
     """
 
     correlation: FilterCorrelation
@@ -76,17 +55,13 @@ class ChainFacts(SharedFacts, ABC):
         super().__init__(correlation, types)
         self.ports = [port.name for port in correlation.ports]
         self._bit_of = {port: 1 << number for number, port in enumerate(self.ports)}
-        self.row: ChainRow = {}
-        self.first_moves: dict[int, FirstMove | QuietMove] = {}
+        self.first_moves: dict[int, FirstMove] = {}
 
     def mask_of(self, ports: Sequence[str] | frozenset[str]) -> int:
         return sum(self._bit_of[port] for port in ports)
 
-    def first_move(self, mask: int) -> FirstMove | QuietMove:
-        known: FirstMove | QuietMove = NO_MOVE
-        if self.may_begin(mask):
-            known = self.row.get(mask, BEGINS)
-        self.first_moves[mask] = known
+    def first_move(self, mask: int) -> FirstMove:
+        known = self.first_moves[mask] = BEGINS if self.may_begin(mask) else NO_MOVE
         return known
 
     @abstractmethod
@@ -108,10 +83,9 @@ class ChainFacts(SharedFacts, ABC):
 class ChainFilter(KeyInstance):
     """A filter under one key, whose branches are chains."""
 
-    __slots__ = ("facts", "row")
+    __slots__ = ("facts",)
 
     facts: ChainFacts
-    row: ChainRow
 
     @abstractmethod
     def branches(self) -> Sequence[LinkedFilter]: ...
@@ -142,7 +116,6 @@ class LinkedFacts(ChainFacts):
     def __init__(self, correlation: FilterCorrelation, form: ChainForm, types: TypeSystem) -> None:
         super().__init__(correlation, types)
         self.width = len(self.ports)
-        self.readers: dict[int, Read] = {}
         self.bits = [self._bit_of[port] for port in form.places]
         self.chain = chain_of(form.groups, self._bit_of, form.either)
         self.window = form.window
@@ -187,30 +160,6 @@ class LinkedFacts(ChainFacts):
         # A label is active by any event that is remembered, also from before its place is reached.
         return bool(mask & self._begin_mask)
 
-    def add_reader(self, mask: int) -> Read:
-        """The function that takes events of a mask into links; their move, if quiet, is kept."""
-        read = self.readers[mask] = self.chain.reader(mask)
-        if not mask & (self.chain.masks[-1] | self.unless):
-            self.row[mask] = QuietMove(self.row, self._taking(mask, read))
-            self.first_moves.pop(mask, None)
-        return read
-
-    def _taking(self, mask: int, read: Read) -> Callable[[Any, NumberedEvent], None]:
-        """The function that takes an event of a mask into a key."""
-        width = self.width
-        lasts = [place for place, bit in enumerate(self.bits) if mask & bit]
-
-        def take(held: LinkedFilter, numbered: Any) -> None:
-            read(held.links, (numbered[0] << width | mask, numbered[1]))
-
-        def take_last(held: LinkedFilter, numbered: Any) -> None:
-            linked = (numbered[0] << width | mask, numbered[1])
-            read(held.links, linked)
-            for place in lasts:
-                held.lasts[place] = linked
-
-        return take_last if self.notes_lasts else take
-
     # --- one key --------------------------------------------------------------------------------
 
     @property
@@ -248,7 +197,6 @@ class LinkedFilter(ChainFilter):
     ) -> None:
         KeyInstance.__init__(self, timers, outputs, started)
         self.facts = facts
-        self.row = facts.row
         self.links = facts.chain.links()
         self.lasts: list[Linked | None] = (
             [None] * len(facts.bits) if facts.notes_lasts else NO_LASTS
@@ -266,8 +214,7 @@ class LinkedFilter(ChainFilter):
     def step(self, mask: int, time: int, numbered: NumberedEvent) -> list[Event]:
         facts = self.facts
         linked: Any = (numbered[0] << facts.width | mask, numbered[1])
-        read = facts.readers.get(mask) or facts.add_reader(mask)
-        match: Any = read(self.links, linked)
+        match: Any = facts.chain.reader(mask)(self.links, linked)
         if facts.notes_lasts:
             self._note_last(mask, linked)
         made: list[Event] = []
@@ -322,7 +269,7 @@ class LinkedFilter(ChainFilter):
     def _forget_before(self, mask: int, linked: Linked) -> None:
         """Forget all but an event that was read."""
         self._forget()
-        self.facts.readers[mask](self.links, linked)
+        self.facts.chain.reader(mask)(self.links, linked)
         if self.facts.label_masks:
             self._note_last(mask, linked)
 

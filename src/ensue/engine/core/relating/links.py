@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 
-from ensue.engine.core.instances.compiling import TEXTS_REMEMBERED, function_from
 from ensue.engine.core.relating.form import Groups
 from ensue.events.event import Event
 
@@ -62,7 +61,7 @@ class Chain:
         if known is None:
             if self.is_of_ports:
                 places = tuple(n for n, bit in enumerate(self.bits) if mask & bit)
-                known = _written(len(self.bits), places)
+                known = _reader_of_ports(len(self.bits), places)
             else:
                 known = partial(GroupLinks.read, mask=mask)
             self._readers[mask] = known
@@ -92,25 +91,23 @@ def chain_of(groups: Groups, bit_of: Mapping[str, int], either: Iterable[int] = 
     )
 
 
-@lru_cache(maxsize=TEXTS_REMEMBERED)
-def _written(count: int, places: tuple[int, ...]) -> Read:
-    """The function for events of these places in a chain of so many."""
-    lines = ["def read(matches, linked):"]
+def _reader_of_ports(count: int, places: tuple[int, ...]) -> Read:
+    """The function for events of these places in a chain of so many single ports."""
     is_last = count - 1 in places
-    if is_last:
-        lines.append("    found = (linked,)" if count == 1 else f"    found = matches[{count - 2}]")
     # From the last to the first, so that an event never follows itself.
-    for place in sorted(places, reverse=True):
-        if 0 < place < count - 1:
-            lines.append(f"    before = matches[{place - 1}]")
-            lines.append(f"    if before is not None: matches[{place}] = (*before, linked)")
-        elif place < count - 1:
-            lines.append("    matches[0] = (linked,)")
-    if is_last and count > 1:
-        lines.append("    return None if found is None else (*found, linked)")
-    else:
-        lines.append("    return found" if is_last else "    return None")
-    read: Read = function_from("\n".join(lines), "read", {})
+    held = sorted((place for place in places if place < count - 1), reverse=True)
+
+    def read(matches: Any, linked: Linked) -> LinkedMatch | None:
+        before: LinkedMatch | None = None
+        if is_last:
+            before = matches[count - 2] if count > 1 else ()
+        for place in held:
+            if place == 0:
+                matches[0] = (linked,)
+            elif (earlier := matches[place - 1]) is not None:
+                matches[place] = (*earlier, linked)
+        return None if before is None else (*before, linked)
+
     return read
 
 

@@ -132,7 +132,6 @@ class StretchedFilter(LinkedFilter):
     ) -> None:
         KeyInstance.__init__(self, timers, outputs, started)
         self.facts = facts
-        self.row = facts.row
         self.links = facts.chain.links() if facts.binds_latest else NO_LINKS
         self.lasts = NO_LASTS
         self._stretches: Sequence[PortStretch]

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 from ensue.engine.core.instances.keys import FastKey, FirstMove, fast_key
 from ensue.engine.core.instances.rows import RowMove
 from ensue.engine.core.instances.rules import Rule
-from ensue.engine.core.relating.linked import QuietMove
 from ensue.engine.ports import KeyNames
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
@@ -72,7 +71,7 @@ PLANS_REMEMBERED = 4096
 
 PlanEntry = tuple[
     Mapping[Any, Any],
-    Mapping[int, RowMove | FirstMove | QuietMove],
+    Mapping[int, RowMove | FirstMove],
     int,
     int,
     "Rule | SplitReading",
@@ -204,7 +203,6 @@ class TypeRoutines(TypeTests):
         """`groups` has the groups of rules that run in cells, by the names of these rules."""
         super().__init__(name, types, author)
         self.keys: dict[KeyNames, int] = {}
-        self.has_timer_ports = False
         self._group_interests: dict[StepGroup, GroupInterest] = {}
         self._interests: list[RuleInterest] = []
         self._everywhere: list[int] = []
@@ -251,7 +249,6 @@ class TypeRoutines(TypeTests):
             if place not in where[-1:]:
                 where.append(place)
         self._interests.append(RuleInterest(rule, tuple(ports), tuple(predicates), always))
-        self.has_timer_ports |= bool(rule.ports.timers)
 
     def _add_to_group(self, rule: Rule, group: StepGroup, matching: Sequence[EventPort]) -> None:
         interest = self._group_interests.get(group)

@@ -1,258 +1,274 @@
-"""Routines made for a library: for each event type one that knows what its rules ask.
+"""Routines of an event type: functions that know what its rules ask.
 
-In come the tests and plans of an event type (`plans`); out go functions that are compiled from
-text, of which `routine_text` has the lines. `look` makes every distinct test of the type's ports
-once and finds the plan for the tests that hold. `push` is the whole way of an event that comes in
-order: its attributes are checked, the clock moves, the tests are made and the rules are stepped;
-where a single rule reads it, without a loop. An event that needs more (a value that has to be
-converted or refused, an extension that goes before an attribute, an event that is late) goes to the
-slow path, which is the general code.
-
-The text is made of names from the checked library and of our own words. Constants, predicates and
-plans are handed over as values, so that nothing a user wrote is ever read as Python.
+In come the tests and plans of an event type (`plans`); out go functions of an event. `look` makes
+every distinct test of the type's ports once (`core.predicates`), and finds the plan for the tests
+that hold and the keys. `push` is the whole way of an event that comes in order: its attributes are
+checked, the clock moves, the tests are made and the rules are stepped. An event that needs more (a
+value that has to be converted or refused, an event that is late) goes to the slow path, which is
+the general code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from ensue.engine.core.instances.compiling import filled, function_from
-from ensue.engine.core.instances.keys import FastKey
-from ensue.engine.step.dispatch.plans import (
-    PLANS_REMEMBERED,
-    MixedReadPlan,
-    ReadPlan,
-    TypeRoutines,
-)
-from ensue.engine.step.dispatch.predicates import Constants, OutsideError
-from ensue.engine.step.dispatch.routine_text import AskedOfType, RoutineText
-from ensue.events.event import Event
+from ensue.engine.core.instances.keys import FastKey, fast_key
+from ensue.engine.core.predicates import PYTHON_TYPES, is_plain, names_over, tests_of
+from ensue.engine.counts import Counts
+from ensue.engine.ports import KeyNames, key_of
+from ensue.engine.step.dispatch.plans import MixedReadPlan, ReadPlan, TypeRoutines
+from ensue.engine.timing.ordering import Ordering
+from ensue.events.event import CONTEXT, Event
+from ensue.events.types import INTEGER_RANGES, ValueType
+from ensue.lang.expressions import Expression
 
+LARGEST_FLOAT = 3.4028234663852886e38
+
+KeysOf = Callable[[Event], tuple[FastKey | None, ...]]
 LookRoutine = Callable[[Event], tuple[ReadPlan, tuple[FastKey | None, ...]]]
 PushRoutine = Callable[[Event], list[Event]]
-_Known = tuple[Any, ...]
-"""A plan, or None and then the one entry of a plan."""
-_NOBODY = (None,) * 6
 
 
-_LOOK = """
-def look(event):
-    data = event.data
-    {values}
-    {tests}
-    plan = plans.get(tests)
-    if plan is None: plan = make_plan(tests)
-    if not plan: return plan, ()
-    {keys}
-    return plan, ({names})
-"""
+class AskedOfType(Protocol):
+    """What is asked of the events of one type: each test with its bit, and each key's names.
 
-_FIT = """
-def fit(event):
-    {checks}
-    return event
-"""
-
-_NUMBER_EVENT = "numbered = (next(numbers), event)"
-
-_COUNT_READING = "if rule.has_clock: instance.last_read = next(numbers)"
-"""Numbers a reading: of keys whose timers are due together, the one with the oldest reading fires
-first."""
-
-_READ = """
-instance = instances.get(key)
-if instance is None:
-    move = first.get(mask)
-    if move is None or key is None: move = None
-    elif move.is_noop: {done}
-    else: instance = rule.begin(key, time)
-else:
-    move = instance.row.get(mask)
-    if move is not None and move.is_noop:
-        {count_reading}
-        {done}
-if move is not None and move.is_quiet:
-    instance.row = move.to
-    bind = move.bind
-    if bind is not None:
-        {number_event}
-        bind(instance, numbered)
-    {count_reading}
-    {done}
-if instance is not None and rule.is_direct:
-    {number_event}
-    outputs = instance.step(mask, time, numbered)
-else: outputs = let_read(rule, key, mask, ports, event)
-"""
-
-
-def _reading(done: str, number_event: str) -> list[str]:
-    """Statements that let one rule of a plan read the event."""
-    return filled(_READ, done=[done], number_event=[number_event]).splitlines()[1:]
-
-
-_PUSH = filled(
+    `plans` has the plans by the tests that hold, as far as `make_plan` has made them.
     """
-def push(event):
-    {checks}
-    {exceptions}
-    time = event.time
-    if not ordering.latest <= time <= ordering.reach: return slow_path(event)
-    ordering.latest = time
-    counts.events += 1
-    {alarms}
-    {answers}
-    {tests}
-    {plan}
-    {alarms_of_groups}
-    if plan is None:
-        {keys}
-        {choose}
-        {read_alone}
-        if outputs:
-            if rule.is_fed_from:
-                made = [] if rule.is_internal else outputs
-                spread([(output, rule.author) for output in outputs], made)
-                outputs = made
-            elif rule.is_internal: return []
-            counts.outputs += len(outputs)
-        return outputs
-    if not plan: return []
-    {keys}
-    if plan.__class__ is MixedReadPlan: return read_together(plan, ({names}), event)
-    made, waiting, numbered = [], None, None
-    for instances, first, mask, {number}, rule, ports in plan:
-        {choose}
-        {read_in_turn}
-        if outputs:
-            if not rule.is_internal: made += outputs
-            if rule.is_fed_from:
-                waiting = [] if waiting is None else waiting
-                waiting += [(output, rule.author) for output in outputs]
-    if waiting: spread(waiting, made)
-    if made: counts.outputs += len(made)
-    return made
-""",
-    read_alone=_reading(done="return []", number_event=_NUMBER_EVENT),
-    read_in_turn=_reading(done="continue", number_event=f"if numbered is None: {_NUMBER_EVENT}"),
-)
 
-_ALARMS = "if alarms and alarms[0].due <= time: return after_alarms(event)"
+    name: str
+    attributes: Mapping[str, ValueType]
+    sources: dict[frozenset[str], int]
+    predicates: dict[Expression, int]
+    keys: dict[KeyNames, int]
 
-_PLAN = "plan, instances, first, mask, {number}, rule, ports"
+    @property
+    def plans(self) -> Mapping[int, Any]: ...
 
-_ALARMS_OF_GROUPS = (
-    "if earliest[0] <= time and plan.__class__ is not MixedReadPlan: return after_alarms(event)"
-)
-"""Where groups read an event, `read_together` fires their alarms."""
+    def make_plan(self, tests: int, /) -> Any: ...
 
 
-def compile_look(
-    routines: AskedOfType,
+# --- tests and keys -------------------------------------------------------------------------------
+
+
+def look_routine(
+    asked: AskedOfType,
 ) -> Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]:
     """The function that finds the rules which read an event of this type, and under which keys."""
-    writing = RoutineText(routines)
-    tests, keys = writing.tests(), writing.keys()
-    names = ["".join(f"{name}, " for name in writing.key_variables())]
-    values = writing.values()
-    text = filled(_LOOK, values=values, tests=tests, keys=keys, names=names)
-    look: Callable[[Event], tuple[Any, tuple[FastKey | None, ...]]]
-    look = _compiled(text, "look", routines, writing.constants, {})
+    tests, keys_of = _tests(asked), _keys(asked)
+    plans, make_plan = asked.plans, asked.make_plan
+
+    def look(event: Event) -> tuple[Any, tuple[FastKey | None, ...]]:
+        held = 0 if tests is None else tests(event)
+        plan = plans.get(held)
+        if plan is None:
+            plan = make_plan(held)
+        return (plan, keys_of(event)) if plan else (plan, ())
+
     return look
 
 
-def compile_fit(
-    routines: AskedOfType, slow_path: Callable[[Event], Event]
+def _tests(asked: AskedOfType) -> Callable[[Event], int] | None:
+    """The function for the bits of the tests that hold; None where there are no tests."""
+    of_predicates = tests_of(asked.predicates, asked.attributes) if asked.predicates else None
+    if not asked.sources:
+        return of_predicates
+    by_source: dict[str, int] = {}
+    for sources, bit in asked.sources.items():
+        for source in sources:
+            by_source[source] = by_source.get(source, 0) | bit
+
+    def tests(event: Event) -> int:
+        bits = by_source.get(event.source, 0)
+        return bits if of_predicates is None else bits | of_predicates(event)
+
+    return tests
+
+
+def _keys(asked: AskedOfType) -> KeysOf:
+    """The function for the keys of an event; a single one, as most types have, without a loop."""
+    functions = [_key(names, asked.attributes) for names in asked.keys]
+    if len(functions) == 1:
+        (only,) = functions
+        return lambda event: (only(event),)
+    return lambda event: tuple([function(event) for function in functions])
+
+
+_KEY_KINDS = {str: "str", int: "number", float: "number", bool: "boolean"}
+
+
+def _key(names: KeyNames, attributes: Mapping[str, ValueType]) -> Callable[[Event], FastKey | None]:
+    """The key of an event by these names."""
+    if not names:
+        return lambda event: ()  # noqa: ARG005
+    parts = []
+    for name in names:
+        declared = attributes.get(name)
+        kind = PYTHON_TYPES.get(declared.kind) if declared else None
+        if kind is None or "." in name or name.lower() in CONTEXT:
+            return lambda event: key_under(event, names)
+        parts.append((name, kind, _KEY_KINDS[kind]))
+    over, kinds = names_over(names), tuple(kind for _, kind, _ in parts)
+    if len(parts) == 1 and parts[0][1] is not bool:
+        ((only, wanted, _),) = parts
+
+        def single(event: Event) -> FastKey | None:
+            if is_plain(event, over):
+                value: FastKey = event.data.get(only)
+                if value.__class__ is wanted:
+                    return value
+            return key_under(event, names)
+
+        return single
+
+    def several(event: Event) -> FastKey | None:
+        if is_plain(event, over):
+            data = event.data
+            values = [(text, data.get(name)) for name, _, text in parts]
+            if tuple([type(value) for _, value in values]) == kinds:
+                return tuple(values)
+        return key_under(event, names)
+
+    return several
+
+
+def key_under(event: Event, names: tuple[str, ...]) -> FastKey | None:
+    key = key_of(event, names)
+    return None if key is None else fast_key(key)
+
+
+# --- attributes -----------------------------------------------------------------------------------
+
+
+def fit_routine(
+    attributes: Mapping[str, ValueType], slow_path: Callable[[Event], Event]
 ) -> Callable[[Event], Event]:
     """The function that returns an event whose attributes are plainly as declared.
 
-    Any other event goes to `slow_path`, and so do all events of a type with an attribute that
-    cannot be a variable.
+    Any other event goes to `slow_path`.
     """
-    writing = RoutineText(routines)
-    try:
-        text = filled(_FIT, checks=writing.checks())
-    except OutsideError:
-        return slow_path
-    fit: Callable[[Event], Event]
-    fit = _compiled(text, "fit", routines, writing.constants, {"slow_path": slow_path})
-    return fit
+    fits = _fits_all(attributes)
+    return lambda event: event if fits(event) else slow_path(event)
 
 
-def compile_push(routines: TypeRoutines, shared: Mapping[str, Any]) -> PushRoutine:
-    """The whole way of an event of this type that comes in order.
+def _fits_all(attributes: Mapping[str, ValueType]) -> Callable[[Event], bool]:
+    """Whether the data of an event are as its type wants them, and in normal form."""
+    if not attributes:
+        return lambda event: event.data is None or event.data.__class__ is dict
+    if any("." in name for name in attributes):
+        return lambda event: False  # noqa: ARG005
+    checks = tuple((name, _fits(type_)) for name, type_ in attributes.items())
 
-    `shared` has the names that are common to all types: the order, the alarms (`earliest` for those
-    of groups, if a group has timers) and whether a rule can have one, the counts, the functions of
-    the stream, and `slow_path`. Events of a type with an attribute that cannot be a variable all go
-    to `slow_path`.
+    def fits(event: Event) -> bool:
+        data = event.data
+        if data.__class__ is not dict:
+            return False
+        try:
+            for name, check in checks:
+                value = data[name]
+                if not check(value) and value is not None:
+                    return False
+        except KeyError:
+            return False
+        return True
+
+    return fits
+
+
+def _fits(type_: ValueType) -> Callable[[Any], bool]:
+    """Whether a value is as its type wants it, and in normal form."""
+    if type_.name in INTEGER_RANGES:
+        low, high = INTEGER_RANGES[type_.name]
+        return lambda value: value.__class__ is int and low <= value <= high
+    match type_.name:
+        case "double":
+            return lambda value: value.__class__ is float and value - value == 0.0
+        case "float":
+            return lambda value: (
+                value.__class__ is float and -LARGEST_FLOAT <= value <= LARGEST_FLOAT
+            )
+        case "boolean":
+            return lambda value: value.__class__ is bool
+        case "string":
+            return lambda value: value.__class__ is str
+        case "char":
+            return lambda value: value.__class__ is str and len(value) == 1
+        case "timestamp":
+            return lambda value: value.__class__ is datetime and value.tzinfo is UTC
+    return lambda value: False  # noqa: ARG005
+
+
+# --- the whole way --------------------------------------------------------------------------------
+
+
+class StreamParts(NamedTuple):
+    """What the routines of all types have in common.
+
+    `alarms` are those of rules by themselves, if a rule has a clock, and `earliest` is a time
+    before which no alarm of a group is due, if a group has timers.
     """
-    writing = RoutineText(routines, checked=True)
-    try:
-        checks, tests, keys = writing.checks(), writing.tests(), writing.keys()
-        exceptions, answers = writing.exceptions(), writing.answers()
-    except OutsideError:
-        slow_path: PushRoutine = shared["slow_path"]
-        return slow_path
-    variables = writing.key_variables()
-    several = len(variables) > 1
-    number = "number" if several else "_"
-    known: dict[int, _Known] = {}
-    scope = {**shared, "known": known, "plan_of": partial(_plan_of, routines, known)}
-    found = _PLAN.format(number=number)
-    plan = [f"try: {found} = known[tests]", f"except KeyError: {found} = plan_of(tests)"]
-    if not (routines.predicates or routines.sources):
-        # Without tests, all events of the type have one plan.
-        scope["only_plan"] = _plan_of(routines, known, 0)
-        tests, plan = [], [f"{found} = only_plan"]
-    text = filled(
-        _PUSH,
-        checks=checks,
-        alarms=[_ALARMS] if shared["has_clock"] else [],
-        alarms_of_groups=[_ALARMS_OF_GROUPS] if "earliest" in shared else [],
-        count_reading=[_COUNT_READING] if routines.has_timer_ports else [],
-        exceptions=exceptions,
-        answers=answers,
-        tests=tests,
-        plan=plan,
-        keys=keys,
-        names=["".join(f"{name}, " for name in variables)],
-        number=[number],
-        choose=[f"key = ({', '.join(variables)})[number]"] if several else [],
-    )
-    push: PushRoutine = _compiled(text, "push", routines, writing.constants, scope)
+
+    ordering: Ordering
+    counts: Counts
+    numbers: Any
+    alarms: list[Any] | None
+    earliest: Any | None
+    slow_path: PushRoutine
+    after_alarms: PushRoutine
+    let_read: Callable[..., list[Event]]
+    spread: Callable[..., None]
+    read_together: Callable[..., list[Event]]
+
+
+def push_routine(routines: TypeRoutines, parts: StreamParts) -> PushRoutine:
+    """The whole way of an event of this type that comes in order, without lateness."""
+    fits, look = _fits_all(routines.attributes), look_routine(routines)
+    ordering, counts, numbers = parts.ordering, parts.counts, parts.numbers
+    alarms, earliest, let_read = parts.alarms, parts.earliest, parts.let_read
+
+    def push(event: Event) -> list[Event]:
+        time = event.time
+        if not (ordering.latest <= time <= ordering.reach and fits(event)):
+            return parts.slow_path(event)
+        ordering.latest = time
+        counts.events += 1
+        if alarms and alarms[0].due <= time:
+            return parts.after_alarms(event)
+        plan, keys = look(event)
+        if plan.__class__ is MixedReadPlan:
+            # Alarms of groups are fired there.
+            return parts.read_together(plan, keys, event)
+        if earliest is not None and earliest[0] <= time:
+            return parts.after_alarms(event)
+        made: list[Event] = []
+        waiting: list[Any] | None = None
+        numbered = None
+        for instances, first, mask, number, rule, ports in plan:
+            key = keys[number]
+            instance = instances.get(key)
+            if instance is None and key is not None:
+                move = first.get(mask)
+                if move is not None:
+                    if move.is_noop:
+                        continue
+                    instance = rule.begin(key, time)
+            if instance is not None and rule.is_direct:
+                if numbered is None:
+                    numbered = (next(numbers), event)
+                outputs = instance.step(mask, time, numbered)
+            else:
+                outputs = let_read(rule, key, mask, ports, event)
+            if outputs:
+                if not rule.is_internal:
+                    made += outputs
+                if rule.is_fed_from:
+                    waiting = [] if waiting is None else waiting
+                    waiting += [(output, rule.author) for output in outputs]
+        if waiting:
+            parts.spread(waiting, made)
+        if made:
+            counts.outputs += len(made)
+        return made
+
     return push
-
-
-def _plan_of(routines: TypeRoutines, known: dict[int, _Known], tests: int) -> _Known:
-    """The plan for these tests, or, where a single rule reads the event, what the plan holds."""
-    plan = routines.plans.get(tests)
-    if plan is None:
-        plan = routines.make_plan(tests)
-    alone = plan[0] if isinstance(plan, tuple) and len(plan) == 1 else None
-    found = (plan, *_NOBODY) if alone is None else (None, *alone)
-    if len(known) < PLANS_REMEMBERED:
-        known[tests] = found
-    return found
-
-
-def _compiled(
-    text: str,
-    function: str,
-    routines: AskedOfType,
-    constants: Constants,
-    shared: Mapping[str, Any],
-) -> Any:
-    scope = {
-        "datetime": datetime,
-        "UTC": UTC,
-        "MixedReadPlan": MixedReadPlan,
-        "plans": routines.plans,
-        "make_plan": routines.make_plan,
-        **constants.names,
-        **shared,
-    }
-    return function_from(text, function, scope)
