@@ -127,6 +127,50 @@ def test_a_rule_is_written_checked_run_and_compared(tmp_path: Path) -> None:
     asked(tmp_path, story)
 
 
+LIMITED = """parameter long limit = 3;
+parameter duration pause = 1 min;
+eventtype Failed { attribute string user; };
+eventtype Alert {};
+Alert correlation Guessing (Failed f) f{limit} within pause { case true: push new Alert {}; }
+"""
+CASE = """[[case]]
+name = "three"
+why = "three in a minute"
+library_file = "rules.cor"
+events = ["0 Failed", "1 Failed", "2 Failed"]
+outputs = ["3 Alert"]
+"""
+
+
+def test_parameters_take_values(tmp_path: Path) -> None:
+    (tmp_path / "rules.cor").write_text(LIMITED)
+    (tmp_path / "cases.toml").write_text(CASE)
+
+    async def story(client: Client) -> None:
+        given = {"library": LIMITED, "events": events(*["Failed"] * 6)}
+        counts = []
+        for parameters in (None, {"limit": 2}, {"limit": "6", "pause": "5 s"}):
+            ran = await call(client, "run", **given, parameters=parameters)
+            counts.append(ran["outputs_count"])
+        assert counts == [2, 3, 1]
+        told = await call(
+            client, "explain", files=["rules.cor"], rule="Guessing", parameters={"limit": 7}
+        )
+        assert "7 times" in told["text"]
+        checked = await call(client, "check", library=LIMITED, parameters={"limit": 1})
+        assert checked["good"]
+        tested = await call(client, "test", files=["cases.toml"], parameters={"limit": 2})
+        assert (tested["passed"], tested["failed"]) == (0, 1)
+        refusals = [
+            await refused(client, "run", **given, parameters={"limmit": 2}),
+            await refused(client, "check", library=LIMITED, parameters={"limit": "many"}),
+        ]
+        assert "there is no parameter `limmit`; did you mean `limit`?" in refusals[0]
+        assert "`many` does not fit parameter `limit`, a `long`" in refusals[1]
+
+    asked(tmp_path, story)
+
+
 def test_a_run_says_why_a_rule_has_put_out_nothing(tmp_path: Path) -> None:
     async def story(client: Client) -> dict[str, Any]:
         return await call(client, "run", library=RULES, events=events("Failed", "Failed", "Opened"))

@@ -40,6 +40,13 @@ Files = Annotated[
         description="Paths of library files (*.cor) that form one library, instead of `library`."
     ),
 ]
+Parameters = Annotated[
+    dict[str, str | int | float | bool] | None,
+    Field(
+        description='Values for parameters that the library declares, as {"limit": 10, "pause":'
+        ' "5 min"}; the others keep those of the text.'
+    ),
+]
 RuleName = Annotated[str, Field(description="The name of a rule (correlation or ecl) in it.")]
 Limit = Annotated[int, Field(description="How many events to answer with at most.", ge=1)]
 Since = Annotated[str | None, Field(description="The first time that counts, RFC 3339.")]
@@ -82,13 +89,15 @@ async def _ask(worker: ToolProcess, tool: str, **arguments: Any) -> dict[str, An
 
 def _add_rules(server: MCPServer[Any], worker: ToolProcess) -> None:
     @server.tool(title="Check a library", annotations=READS_ONLY)
-    async def check(library: Library = None, files: Files = None) -> dict[str, Any]:
+    async def check(
+        library: Library = None, files: Files = None, parameters: Parameters = None
+    ) -> dict[str, Any]:
         """Check a library: every error and warning with its place, its line and what to write.
 
         Also says what its rules keep for each key. Mend errors first: a library with errors does
         not run.
         """
-        return await _ask(worker, "check", rules=GivenRules(library, files))
+        return await _ask(worker, "check", rules=GivenRules(library, files, parameters))
 
     @server.tool(title="Explain a rule", annotations=READS_ONLY)
     async def explain(
@@ -99,22 +108,31 @@ def _add_rules(server: MCPServer[Any], worker: ToolProcess) -> None:
             Literal["text", "json", "mermaid", "dot"],
             Field(description="Words (text), or the rule's machine as a drawing."),
         ] = "text",
+        parameters: Parameters = None,
     ) -> dict[str, Any]:
         """Explain a rule in words: what it waits for, its ports and clauses, what it puts out."""
         return await _ask(
-            worker, "explain", rules=GivenRules(library, files), rule=rule, format=format
+            worker,
+            "explain",
+            rules=GivenRules(library, files, parameters),
+            rule=rule,
+            format=format,
         )
 
     @server.tool(title="Compare two rules", annotations=READS_ONLY)
     async def compare(
-        first: RuleName, second: RuleName, library: Library = None, files: Files = None
+        first: RuleName,
+        second: RuleName,
+        library: Library = None,
+        files: Files = None,
+        parameters: Parameters = None,
     ) -> dict[str, Any]:
         """Compare two rules of a library: equivalent, contained, contains, different or undecided.
 
         They are compared by the moments at which they put something out. A shortest sequence of
         events that tells them apart is the witness.
         """
-        rules = GivenRules(library, files)
+        rules = GivenRules(library, files, parameters)
         return await _ask(worker, "compare", rules=rules, first=first, second=second)
 
     @server.tool(title="Run golden cases", annotations=READS_ONLY)
@@ -132,12 +150,15 @@ def _add_rules(server: MCPServer[Any], worker: ToolProcess) -> None:
         only: Annotated[
             str | None, Field(description="Only cases with this text in their name.")
         ] = None,
+        parameters: Parameters = None,
     ) -> dict[str, Any]:
         """Run golden cases: a library, events, and what must come of them.
 
         A case that fails is told side by side with what came, and why nothing came.
         """
-        return await _ask(worker, "test", cases=cases, files=files, only=only)
+        return await _ask(
+            worker, "test", cases=cases, files=files, only=only, parameters=parameters
+        )
 
 
 def _add_events(server: MCPServer[Any], worker: ToolProcess) -> None:
@@ -163,6 +184,7 @@ def _add_events(server: MCPServer[Any], worker: ToolProcess) -> None:
             str | None, Field(description="Let timers fire up to this time, RFC 3339.")
         ] = None,
         limit: Limit = 100,
+        parameters: Parameters = None,
     ) -> dict[str, Any]:
         """Run a library over events: what its rules put out, and why a rule has put out nothing.
 
@@ -170,7 +192,7 @@ def _add_events(server: MCPServer[Any], worker: ToolProcess) -> None:
         and named; the others are run all the same.
         """
         given = GivenEvents(events, events_file, columns)
-        rules = GivenRules(library, files)
+        rules = GivenRules(library, files, parameters)
         return await _ask(worker, "run", rules=rules, given=given, until=until, limit=limit)
 
     @server.tool(title="Find stored events", annotations=READS_ONLY)
@@ -203,13 +225,14 @@ def _add_events(server: MCPServer[Any], worker: ToolProcess) -> None:
         since: Since = None,
         until: Until = None,
         limit: Limit = 100,
+        parameters: Parameters = None,
     ) -> dict[str, Any]:
         """Run a library, or try a filter, over a span of a history, as it would have been live."""
         return await _ask(
             worker,
             "history_replay",
             history=history,
-            rules=GivenRules(library, files),
+            rules=GivenRules(library, files, parameters),
             filter=filter,
             span=GivenSpan(since, until),
             limit=limit,

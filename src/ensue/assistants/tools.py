@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from ensue.assistants.reach import EVENT_BYTES, LIBRARY_BYTES, Reach
-from ensue.casefile import Case, find_case_files, read_cases, render, run_case
+from ensue.casefile import (
+    Case,
+    find_case_files,
+    read_cases,
+    render,
+    run_case,
+    with_parameters,
+)
 from ensue.engine.costs import cost_of
 from ensue.engine.run import Run
 from ensue.errors import CaseError, EventError, LibraryError, LimitError, UsageError
@@ -50,10 +57,11 @@ EXPLAINED_EVENTS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class GivenRules:
-    """A library: its text, or the paths of its files."""
+    """A library: its text, or the paths of its files, and values for its parameters."""
 
     library: str | None = None
     files: list[str] | None = None
+    parameters: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ def _ontology(files: tuple[Path, ...]) -> Ontology | None:
 
 
 def _library(reach: Reach, rules: GivenRules) -> Library:
-    found = quick_findings(_source(reach, rules), _ontology(reach.ontology))
+    found = quick_findings(_source(reach, rules), _ontology(reach.ontology), rules.parameters)
     if found.library is None:
         raise LibraryError(found.diagnostics)
     return found.library
@@ -149,7 +157,8 @@ def _finding(found: Diagnostic) -> Answer:
 def check(reach: Reach, rules: GivenRules) -> Answer:
     """All findings about a library, and what its rules keep for each key."""
     seconds = min(5.0, reach.seconds / 3)
-    found = all_findings(_source(reach, rules), seconds, _ontology(reach.ontology))
+    ontology = _ontology(reach.ontology)
+    found = all_findings(_source(reach, rules), seconds, ontology, rules.parameters)
     errors = sum(each.severity == "error" for each in found.diagnostics)
     return {
         "good": found.library is not None,
@@ -202,7 +211,13 @@ def compare(reach: Reach, rules: GivenRules, first: str, second: str) -> Answer:
 # --- cases ---------------------------------------------------------------------------------------
 
 
-def test(reach: Reach, cases: str | None, files: list[str] | None, only: str | None) -> Answer:
+def test(
+    reach: Reach,
+    cases: str | None,
+    files: list[str] | None,
+    only: str | None,
+    parameters: dict[str, Any] | None,
+) -> Answer:
     """Golden cases, run; failing cases are shown side by side with what was expected."""
     if (cases is None) == (not files):
         raise UsageError("give either `cases`, TOML text, or `files`, paths of case files")
@@ -221,7 +236,7 @@ def test(reach: Reach, cases: str | None, files: list[str] | None, only: str | N
             raise UsageError(f"no case has `{only}` in its name; there are {len(found)} cases")
         for case in wanted:
             _require_reach(reach, case, folder)
-        results = [run_case(each) for each in wanted]
+        results = [run_case(each) for each in with_parameters(wanted, parameters or {})]
     failures = [each for each in results if not each.passed]
     told = ["\n".join(render(each)).replace(f"{folder}/", "") for each in failures]
     return {

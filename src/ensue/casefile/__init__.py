@@ -8,6 +8,7 @@ project's own test suite are thin layers over these three functions.
 
 from ensue.casefile.case import Case, Expected, ExpectedFinding, ExpectedOutput, Recorded
 from ensue.casefile.comparison import CaseResult, case_events, run_case
+from ensue.casefile.parameters import with_parameters
 from ensue.casefile.reading import find_case_files, read_cases
 from ensue.casefile.rendering import render
 
@@ -23,4 +24,5 @@ __all__ = [
     "read_cases",
     "render",
     "run_case",
+    "with_parameters",
 ]

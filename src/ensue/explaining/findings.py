@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ensue.engine.changing import checked_source
 from ensue.errors import LibraryError
 from ensue.lang.diagnostics import Diagnostic
+from ensue.lang.expanding.parameters import GivenValues
 from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.source import Source
 from ensue.library import Library
@@ -25,20 +26,30 @@ class Findings:
     library: Library | None
 
 
-def quick_findings(source: Source, ontology: BindingOntology | None = None) -> Findings:
-    """Mistakes and the warnings of the checker, without analyses."""
+def quick_findings(
+    source: Source,
+    ontology: BindingOntology | None = None,
+    parameters: GivenValues | None = None,
+) -> Findings:
+    """Mistakes and the warnings of the checker, without analyses.
+
+    Raises `UsageError` for values of parameters that do not fit.
+    """
     try:
-        library = Library(checked_source(source, ontology))
+        library = Library(checked_source(source, ontology, parameters))
     except LibraryError as error:
         return Findings(tuple(error.diagnostics), None)
     return Findings(library.warnings, library)
 
 
 def all_findings(
-    source: Source, seconds: float, ontology: BindingOntology | None = None
+    source: Source,
+    seconds: float,
+    ontology: BindingOntology | None = None,
+    parameters: GivenValues | None = None,
 ) -> Findings:
     """Mistakes, warnings, and the warnings that the analyses find before their deadline."""
-    quick = quick_findings(source, ontology)
+    quick = quick_findings(source, ontology, parameters)
     if quick.library is None:
         return quick
     return Findings(with_analyses(quick.library, source, seconds), quick.library)

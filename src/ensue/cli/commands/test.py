@@ -7,15 +7,22 @@ results.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ensue.casefile import Case, CaseResult, find_case_files, read_cases, render, run_case
+from ensue.casefile import (
+    Case,
+    CaseResult,
+    find_case_files,
+    read_cases,
+    render,
+    run_case,
+    with_parameters,
+)
 from ensue.casefile.rendering import DIFFERENT, EXTRA, MISSING
 from ensue.cli.libraries import (
     EngineName,
@@ -26,9 +33,7 @@ from ensue.cli.libraries import (
 )
 from ensue.cli.terminal import EXIT_FINDINGS, counted, show, width
 from ensue.engine.choosing import choose_engine
-from ensue.errors import CaseError, EnsueError, UsageError
-from ensue.lang.diagnostics import did_you_mean
-from ensue.library import load, parse
+from ensue.errors import CaseError, UsageError
 
 _ROOM_FOR_COUNTS = 8
 
@@ -98,7 +103,7 @@ def run_cases(
     if not cases:
         number = _number_of(problems)
         raise CaseError("\n".join([f"no case was run: {counted(number, 'problem')}", *problems]))
-    cases = _with_settings(cases, given_parameters(settings))
+    cases = with_parameters(cases, given_parameters(settings))
     failed = _run(cases, partial(run_case, engine=engine, ontology=known), verbose)
     for result in failed:
         show("")
@@ -112,36 +117,6 @@ def run_cases(
         raise CaseError("\n".join([f"some cases were not run, because of {found}:", *problems]))
     if failed:
         raise typer.Exit(EXIT_FINDINGS)
-
-
-def _with_settings(cases: Sequence[Case], given: Mapping[str, str]) -> list[Case]:
-    """Cases with the values of `--set` for the parameters that their libraries have.
-
-    Raises `UsageError` for a parameter that no library has.
-    """
-    if not given:
-        return list(cases)
-    known: set[str] = set()
-    changed = []
-    for case in cases:
-        names = _parameters_of(case)
-        known |= names
-        own = {name: value for name, value in given.items() if name in names}
-        changed.append(replace(case, parameters={**case.parameters, **own}))
-    for name in given:
-        if name not in known:
-            hint = did_you_mean(name, known) if known else "no library has parameters"
-            raise UsageError(f"`--set`: no library of the cases has a parameter `{name}`; {hint}")
-    return changed
-
-
-def _parameters_of(case: Case) -> set[str]:
-    """The parameters of a case's library; none where it has mistakes, which its run tells."""
-    try:
-        library = parse(case.library) if isinstance(case.library, str) else load(case.library)
-    except EnsueError:
-        return set()
-    return {each.name for each in library.checked.parameters}
 
 
 def _number_of(problems: Sequence[str]) -> int:
