@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Ensue
 
 
@@ -203,3 +205,35 @@ def test_what_fires_at_every_event_it_reads_is_named(ensue: Ensue, tmp_path: Pat
 
     assert ["`One`" in lines[0], "`Three`" in lines[1], "`Four`" in lines[2]] == [True] * 3
     assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("port", "rule", "is_told"),
+    [
+        ("A a", "a having count(a) >= 1", True),
+        ("A a", "a within 5 s having count(a) > 0", True),
+        ("A a", "a having count(a) >= 2", False),
+        ("A a", "a having count(a) >= 1 AND a.n > 3", False),
+        ("A a, A b where n > 3", "a | b having count(b) >= 1", False),
+        ("A a, A b", "a | b having count(a) >= 0", True),
+        ("A a where TRUE OR n > 3", "a", True),
+        # Where `n` is missing, this meets a null before it comes to the `TRUE`.
+        ("A a where n > 3 OR TRUE", "a", False),
+        ("A a where n IS NULL OR n IS NOT NULL", "a", True),
+        ("A a where id IS NOT NULL", "a", True),
+        ("A a where s IS NULL OR s = 'x' OR s != 'x'", "a", True),
+        ("A a where n IS NULL", "a", False),
+        ("A a where zzz IS NULL", "a", False),
+        ("A a where n > 3 OR n <= 3", "a", False),
+    ],
+)
+def test_a_condition_that_always_holds_makes_a_rule_that_fires_on_everything(
+    ensue: Ensue, tmp_path: Path, port: str, rule: str, is_told: bool
+) -> None:
+    path = tmp_path / "rules.cor"
+    path.write_text(
+        "eventtype A { attribute long n; attribute string s; };\neventtype O {};\n"
+        f"O correlation One ({port}) {rule} {{ case true: push new O {{}}; }}\n"
+    )
+
+    assert ("[fires-on-everything]" in ensue("check", path).out) == is_told

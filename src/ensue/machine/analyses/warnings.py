@@ -17,8 +17,10 @@ first output.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
+from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checking.ecl import expressions_in
@@ -26,19 +28,24 @@ from ensue.lang.checking.feeding import outputs_of
 from ensue.lang.derived.relating import relates_events
 from ensue.lang.diagnostics import Diagnostic, Diagnostics
 from ensue.lang.durations import print_duration
+from ensue.lang.expressions.evaluation import holds
 from ensue.lang.printer import print_labels
 from ensue.lang.source import Source
 from ensue.lang.syntax import (
     Both,
+    Case,
+    Clauses,
     Correlation,
     Duration,
     Ecl,
     EclCorrelation,
     Either,
+    EventPort,
     Filter,
     FilterCorrelation,
     Group,
     Labelled,
+    LabelTrue,
     PortRef,
     Push,
     PushNew,
@@ -50,7 +57,10 @@ from ensue.lang.syntax import (
 )
 from ensue.machine.analyses.behaviour import Behaviour
 from ensue.machine.analyses.comparison import compare_behaviours
-from ensue.machine.analyses.conditions import conditions_that_never_hold
+from ensue.machine.analyses.conditions import (
+    conditions_that_never_hold,
+    without_needless_having,
+)
 from ensue.machine.analyses.counting import with_repetitions
 from ensue.machine.analyses.deadline import (
     CHECK_SECONDS,
@@ -103,7 +113,7 @@ def analysis_warnings(
             except UndecidableError:
                 continue
             else:
-                _warn(correlation, found, diagnostics)
+                _warn(correlation, found, library.types, diagnostics)
         for first, second in _equivalent_rules(library, late, work):
             diagnostics.warning(
                 "equivalent-rules",
@@ -157,7 +167,7 @@ def _warn_conditions(correlation: Correlation, types: TypeSystem, diagnostics: D
 
 def _certain(correlation: Correlation, types: TypeSystem, work: int) -> Properties:
     """The properties of a rule; of a rule that relates events, only whether it never matches."""
-    correlation = with_repetitions(correlation)
+    correlation = with_repetitions(without_needless_having(correlation, types))
     if not relates_events(correlation):
         return certain_properties(correlation, types, work)
     unknown = Answer(None, reason="what depends on several events is not followed")
@@ -184,7 +194,9 @@ def _warn_of_time(
     )
 
 
-def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics) -> None:
+def _warn(
+    correlation: Correlation, found: Properties, types: TypeSystem, diagnostics: Diagnostics
+) -> None:
     name = correlation.name
     if found.can_put_out.holds is False:
         diagnostics.warning(
@@ -194,7 +206,7 @@ def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics)
             "no sequence of events leads to an output: look for ports that exclude each other",
         )
         return
-    if found.always_puts_out.holds and _asks_something(correlation):
+    if found.always_puts_out.holds and _asks_something(correlation, types):
         diagnostics.warning(
             "fires-on-everything",
             f"`{name}` puts something out at every event that it reads",
@@ -227,14 +239,39 @@ def _warn(correlation: Correlation, found: Properties, diagnostics: Diagnostics)
             )
 
 
-def _asks_something(correlation: Correlation) -> bool:
+def _asks_something(correlation: Correlation, types: TypeSystem) -> bool:
     """Whether a rule asks for more than single events of its ports, which it may mean to send on.
 
     To say `a | b` of the ports `a` and `b`, or `repeat { notify { a } }`, is to say so.
     """
     if isinstance(correlation, EclCorrelation):
         return not all(map(_sends_on, expressions_in(correlation.body)))
-    return any(_joins(branch) for branch in correlation.branches)
+    if correlation.clauses.having is not None or any(map(_joins, correlation.branches)):
+        return True
+    ports = [each for each in correlation.ports if isinstance(each, EventPort)]
+    return any(_always_matches(correlation, port, types) for port in ports)
+
+
+def _always_matches(correlation: FilterCorrelation, port: EventPort, types: TypeSystem) -> bool:
+    """Whether a port has a `where` that holds for every event: a rule that reads all events of its
+    type then puts something out where they match the port, and that is always."""
+    # What holds for every event holds for one without data, and hardly any condition does.
+    if port.where is None or not holds(port.where, Event("", "", port.type, 0, {})):
+        return False
+    every = replace(port, name=f"every {port.name}", where=None)
+    both = replace(
+        correlation,
+        ports=(every, port),
+        branches=(Both((PortRef(every.name), PortRef(port.name))),),
+        clauses=Clauses(),
+        initially=(),
+        cases=(Case(LabelTrue(), (PushNew(correlation.output),)),),
+    )
+    try:
+        found = certain_properties(both, types, WARNING_WORK)
+    except UndecidableError:
+        return False
+    return found.always_puts_out.holds is True
 
 
 def _sends_on(x: Ecl) -> bool:

@@ -1,4 +1,4 @@
-"""The conditions of a correlation that can never hold.
+"""The conditions of a correlation that can never hold, and a `having` that always does.
 
 In come a correlation and the declared types; out go its `where` and `having` conditions that no
 events satisfy, each with the reason. When `having` is evaluated the filter has matched: its events
@@ -8,14 +8,14 @@ exist and lie in the window.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.relating import aggregates_in
 from ensue.lang.durations import print_duration
 from ensue.lang.expressions import Call, Expression, Literal, Name
 from ensue.lang.expressions.nesting import parts_of as operands_of
-from ensue.lang.expressions.tree import Arithmetic, Comparison, Negate
+from ensue.lang.expressions.tree import Arithmetic, Comparison, Logic, Negate, Not
 from ensue.lang.syntax import (
     Both,
     Correlation,
@@ -58,6 +58,28 @@ def conditions_that_never_hold(correlation: Correlation, types: TypeSystem) -> I
         found = _having(correlation, having, ports, types)
         if found is not None:
             yield NeverHolds(having, None, found)
+
+
+def without_needless_having(correlation: Correlation, types: TypeSystem) -> Correlation:
+    """The rule without its `having` if that holds at each match, as `count(a) >= 1` may."""
+    if not isinstance(correlation, FilterCorrelation) or correlation.clauses.having is None:
+        return correlation
+    having = correlation.clauses.having
+    ports = {each.name: each.type for each in correlation.ports if isinstance(each, EventPort)}
+    if not _has_value(having) or not _having(correlation, Not(having), ports, types):
+        return correlation
+    return replace(correlation, clauses=replace(correlation.clauses, having=None))
+
+
+def _has_value(x: Expression) -> bool:
+    """Whether a condition is true or false whatever the events, since all that it asks exists."""
+    match x:
+        case Literal() | Call("COUNT" | "DISTINCT"):
+            return True
+        case Logic() | Not() | Comparison():
+            return all(map(_has_value, operands_of(x)))
+        case _:
+            return False
 
 
 def _having(

@@ -53,7 +53,7 @@ class Mentions:
 def is_plain(x: Expression) -> bool:
     """Whether a few values of each attribute show all outcomes of a predicate."""
     match x:
-        case Literal() | Exists():
+        case Literal() | Exists() | Call("IS_NULL", (Name(),)):
             return True
         case Name(parts):
             return parts[-1].lower() not in CLOCK_AND_IDENTITY or len(parts) > 1
@@ -103,7 +103,7 @@ def _collect(x: Expression, found: dict[Parts, Mentions]) -> None:
     match x:
         case Name(parts):
             found.setdefault(parts, Mentions()).bare = True
-        case Exists(name):
+        case Exists(name) | Call("IS_NULL", (Name() as name,)):
             found.setdefault(name.parts, Mentions())
         case Not(operand) | Negate(operand):
             _collect(operand, found)
