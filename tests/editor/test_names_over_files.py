@@ -57,6 +57,29 @@ def test_a_name_leads_to_its_definition_in_another_file(project: Project, tmp_pa
     assert places(project, rules, RULES, "limit}") == [("types.cor", TYPES.index("limit"))]
 
 
+def test_an_import_leads_to_the_file(project: Project, tmp_path: Path) -> None:
+    rules, many = tmp_path / "rules.cor", tmp_path / "shared/many.cor"
+
+    assert project.imported_at(rules, RULES.index("many.cor")) == many
+    assert project.imported_at(rules, RULES.index("use Many")) is None
+    assert project.imported_at(many, MANY.index("types.cor")) == tmp_path / "shared/types.cor"
+    project.open(rules, RULES.replace("many.cor", "mny.cor"))
+    assert project.imported_at(rules, RULES.index("many.cor")) is None
+
+
+def test_a_port_in_a_use_leads_to_the_rule_that_is_used(project: Project, tmp_path: Path) -> None:
+    rules, many = tmp_path / "rules.cor", tmp_path / "shared/many.cor"
+    text = RULES + "use Many as One (a from Two);\nuse One as Again (a from outside, b from Two);\n"
+    project.open(rules, text)
+    declared = [("many.cor", MANY.index("a from"))]
+
+    assert places(project, rules, text, "a from Two);") == declared
+    assert places(project, rules, text, "a from outside") == declared
+    assert places(project, rules, text, "b from") == []
+    renamed = rename(project, many, MANY.index("a from"), "one")
+    assert {path: len(edits) for path, edits in renamed.items()} == {many: 3, rules: 2}
+
+
 def test_mistakes_that_were_there_before_do_not_forbid_a_new_name(
     project: Project, tmp_path: Path
 ) -> None:

@@ -178,6 +178,23 @@ def test_names_are_found_over_the_files_of_a_folder(tmp_path: Path) -> None:
     in_editor(tmp_path, story)
 
 
+def test_an_import_opens_its_file(tmp_path: Path) -> None:
+    (tmp_path / "types.cor").write_text(TYPES)
+
+    async def story(editor: Session) -> list[str]:
+        position = editor.open("rules.cor", f'import "ty¦pes.cor";\n{RULES}')
+        where = await editor.client.text_document_definition_async(
+            types.DefinitionParams(editor.at("rules.cor"), position)
+        )
+        assert isinstance(where, list)
+        assert [each.range.start for each in where] == [types.Position(0, 0)]
+        return [each.uri for each in where] + [editor.uri("types.cor")]
+
+    found, expected = in_editor(tmp_path, story)
+
+    assert found == expected
+
+
 def test_rename_changes_every_file_and_refuses_a_clash(tmp_path: Path) -> None:
     (tmp_path / "types.cor").write_text(TYPES)
 

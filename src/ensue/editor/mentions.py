@@ -184,6 +184,8 @@ class _Use(_Definition):
                 continue
             if part.data == "setting":
                 self.mention("parameter", _tokens(part)[0], inside="setting")
+            elif part.data == "wiring":
+                self.mention("port", _tokens(part)[0], inside="wiring")
             for source in part.find_data("source"):
                 self.source(source)
 

@@ -245,6 +245,8 @@ class Project:
             case "rule":
                 home = path if mention.defines else self.rules(path).get(mention.name)
                 return [] if home is None else [Referent("rule", home, "", mention.name)]
+            case "port" if outline.kind == "use":
+                return self._port_of_used(path, outline, mention.name)
             case "port":
                 known = outline.port(mention.name) is not None
                 return [Referent("port", path, outline.name, mention.name)] if known else []
@@ -258,6 +260,35 @@ class Project:
                 return _declarations(mention, types) or self._parameter(path, mention)
             case "function" | "extension":
                 return []
+
+    def _port_of_used(self, path: Path, use: DefinitionOutline, name: str) -> list[Referent]:
+        """The port of the rule that is used; a use of a use has the ports of that."""
+        rules, seen = self.rules(path), {use.name}
+        while use.above is not None and use.above in rules and use.above not in seen:
+            seen.add(use.above)
+            home = rules[use.above]
+            found = self._outline(home, use.above)
+            if found is None or found.kind != "use":
+                known = found is not None and found.port(name) is not None
+                return [Referent("port", home, use.above, name)] if known else []
+            use = found
+        return []
+
+    def _outline(self, path: Path, name: str) -> DefinitionOutline | None:
+        document = self.document(path)
+        definitions = document.definitions if document is not None else ()
+        outlines = (each for definition in definitions for each in definition.outlines)
+        rules = (each for each in outlines if each.kind not in ("eventtype", "parameter", "import"))
+        return next((each for each in rules if each.name == name), None)
+
+    def imported_at(self, path: Path, offset: int) -> Path | None:
+        """The file that the import at a place names, if it can be read."""
+        document = self.document(path)
+        for name, start, end in imports_of(document.text) if document is not None else ():
+            if start <= offset <= end:
+                found = imported_from(path, name)
+                return found if self.document(found) is not None else None
+        return None
 
     def _parameter(self, path: Path, mention: Mention) -> list[Referent]:
         home = path if mention.defines else self.parameters(path).get(mention.name)

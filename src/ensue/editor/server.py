@@ -137,7 +137,12 @@ def _answer_names(server: EditorServer) -> None:
     @server.feature(types.TEXT_DOCUMENT_DEFINITION)
     def definition(ls: EditorServer, params: types.DefinitionParams) -> list[types.Location]:
         path, document = ls.read(params.text_document.uri)
-        at = ls.project.symbols_at(path, ls.places.offset(document, params.position))
+        offset = ls.places.offset(document, params.position)
+        imported = ls.project.imported_at(path, offset)
+        if imported is not None:
+            start = types.Position(0, 0)
+            return [types.Location(ls.uri(imported), types.Range(start, start))]
+        at = ls.project.symbols_at(path, offset)
         symbols = at[1] if at else []
         return ls.locations(place for symbol in symbols for place in ls.project.definitions(symbol))
 
