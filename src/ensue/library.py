@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
 
 from ensue.engine.changing import checked_source
-from ensue.errors import LibraryError, UsageError
+from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.events.types import EventType
 from ensue.lang.checked import CheckedLibrary
@@ -288,9 +288,7 @@ def load(
                 )
             return Library.from_tables(Path(path).read_bytes())
     source, problems = read_source(paths, inside=inside)
-    if problems:
-        raise LibraryError(problems)
-    return _library(source, ontology, parameters)
+    return Library(checked_source(source, ontology, parameters, problems))
 
 
 def parse(
@@ -300,7 +298,7 @@ def parse(
     parameters: GivenValues | None = None,
 ) -> Library:
     """Load a library from text, as `load` does from files. Raises `LibraryError`."""
-    return _library(Source.of(text, name), ontology, parameters)
+    return Library(checked_source(Source.of(text, name), ontology, parameters))
 
 
 def as_library(given: LibraryLike) -> Library:
@@ -326,12 +324,6 @@ def _holds_tables(path: str | PathLike[str]) -> bool:
             return file.read(len(TABLES_MAGIC)) == TABLES_MAGIC
     except (OSError, ValueError):
         return False
-
-
-def _library(
-    source: Source, ontology: BindingOntology | None, parameters: GivenValues | None
-) -> Library:
-    return Library(checked_source(source, ontology, parameters))
 
 
 def duration_microseconds(value: str | timedelta) -> int:

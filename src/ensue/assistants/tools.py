@@ -27,6 +27,7 @@ from ensue.casefile import (
     run_case,
     with_parameters,
 )
+from ensue.engine.changing import checked_source
 from ensue.engine.costs import cost_of
 from ensue.engine.run import Run
 from ensue.errors import CaseError, EventError, LibraryError, LimitError, UsageError
@@ -111,7 +112,7 @@ def _source(reach: Reach, rules: GivenRules) -> Source:
     paths = [reach.file(each, LIBRARY_BYTES) for each in files or ()]
     source, problems = read_source(paths, inside=reach.roots)
     if problems:
-        raise LibraryError(problems)
+        checked_source(source, parameters=rules.parameters, problems=problems)
     named = {str(path): each for path, each in zip(paths, files or (), strict=True)}
     texts = tuple((named.get(name, name), text) for name, text in source.files)
     return Source(texts, has_imports=source.has_imports)

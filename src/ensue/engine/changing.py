@@ -8,7 +8,7 @@ Nothing runs here: a `Run` takes the next library over, or goes on with the one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -17,7 +17,7 @@ from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
 from ensue.lang.checker import check
 from ensue.lang.derived.parts import statements_of
-from ensue.lang.diagnostics import Diagnostics, did_you_mean
+from ensue.lang.diagnostics import Diagnostic, Diagnostics, did_you_mean
 from ensue.lang.expanding.parameters import GivenValues
 from ensue.lang.expressions.binding import BindingOntology
 from ensue.lang.limits import DEFAULT_LIMITS
@@ -34,6 +34,12 @@ from ensue.lang.syntax import (
     PushNew,
 )
 
+LOST = "import-not-found"
+_FROM_OTHER_FILES = frozenset(
+    {"unknown-type", "unknown-rule", "unknown-source", "unknown-parameter", "bare-name"}
+)
+"""What is said of names that may stand in a file which is not there."""
+
 RUNNING = "<running>"
 """How messages call the text of the rules that run already."""
 
@@ -49,14 +55,32 @@ def checked_source(
     source: Source,
     ontology: BindingOntology | None = None,
     parameters: GivenValues | None = None,
+    problems: Sequence[Diagnostic] = (),
 ) -> CheckedLibrary:
     """The library that a text holds, bound to an ontology where one is given.
 
     Raises `LibraryError` with every mistake, and `UsageError` for values of parameters that do not
-    fit.
+    fit. Where files have `problems`, these are among the mistakes; while only imports are lost, so
+    are all others but those that may follow from it.
     """
+    if any(each.code != LOST for each in problems):
+        raise LibraryError(problems)
     diagnostics = Diagnostics(source)
-    checked = check(parse_tree(source, diagnostics), diagnostics, ontology, parameters)
+    diagnostics.found += problems
+    try:
+        checked = check(parse_tree(source, diagnostics), diagnostics, ontology, parameters)
+    except UsageError:
+        if not source.lost:
+            raise
+        checked = None
+    if source.lost:
+        told = {(each.file, each.line, each.column) for each in problems}
+        diagnostics.found = [
+            each
+            for each in diagnostics.found
+            if each in problems
+            or not (each.code in _FROM_OTHER_FILES or (each.file, each.line, each.column) in told)
+        ]
     if checked is None or diagnostics.has_errors:
         raise LibraryError(diagnostics.in_order())
     return checked

@@ -93,6 +93,31 @@ def test_a_file_that_is_not_there_is_told_at_its_import(folder: Path) -> None:
     ]
 
 
+def test_while_a_file_is_missing_other_mistakes_are_told_too(tmp_path: Path) -> None:
+    """But not of names that it may declare: types, rules, parameters."""
+    files = {
+        "types.cor": "eventtype Own { attribute long v };\nOwn correlation Q (Own a) b { }\n",
+        "rules.cor": 'import "missing.cor";\nimport "types.cor";\n'
+        "eventtype B : Base { attribute long n; };\n"
+        "B correlation X (A a where v > limit, B b from Lost) (a ; b){count} within window"
+        " having b.w > limit { case tru: push new B { n = b.m, inherited = a.x }; }\n"
+        "use Temp as T (a from Elsewhere) with { some = 3 };\n",
+    }
+    root = written(tmp_path, files)
+
+    found = [each[:3] for each in mistakes(root / "rules.cor")]
+
+    assert found == [
+        ("types.cor", 1, "syntax"),
+        ("types.cor", 2, "unknown-port"),
+        ("rules.cor", 1, "import-not-found"),
+        ("rules.cor", 4, "unknown-label"),
+    ]
+    with pytest.raises(LibraryError) as caught:
+        ensue.load(root / "rules.cor", parameters={"limit": 3})
+    assert len(caught.value.diagnostics) >= 4
+
+
 def test_nothing_is_read_from_outside_of_the_folder(folder: Path) -> None:
     ensue.load(folder / "rules.cor", inside=folder)
 

@@ -51,7 +51,8 @@ def gathered_source(
 ) -> tuple[Source, tuple[Diagnostic, ...]]:
     """The source of gathered files, and the problems of their imports and of their bytes."""
     files = gathering.files
-    source = Source(tuple((each.name, each.text) for each in files), has_imports=True)
+    lost = frozenset((each.file, each.path) for each in gathering.problems)
+    source = Source(tuple((each.name, each.text) for each in files), True, lost)
     diagnostics = Diagnostics(source)
     starts: dict[str, int] = {}
     start = 0

@@ -47,9 +47,10 @@ Finder = Callable[[SourceFile, str], SourceFile]
 
 @dataclass(frozen=True)
 class ImportProblem:
-    """An import of a file that cannot be read, with its place in the text of that file."""
+    """An import of a path that cannot be read, with its place in the text of the file."""
 
     file: str
+    path: str
     start: int
     end: int
     error: NotImportedError
@@ -86,7 +87,7 @@ class Gathering:
             try:
                 found = self.find(file, path)
             except NotImportedError as error:
-                self.problems.append(ImportProblem(file.name, start, end, error))
+                self.problems.append(ImportProblem(file.name, path, start, end, error))
                 continue
             if found.identity not in self._seen:
                 self._seen.add(found.identity)

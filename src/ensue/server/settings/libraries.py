@@ -33,11 +33,9 @@ def text_of(settings: Settings, table: LibraryTable) -> str:
     hint = "give the file of a library, or raise limit `library_bytes`"
     text = read_text(file, settings.limits.library_bytes, hint)
     source, problems = read_source([file], inside=file.parent)
-    if problems:
-        raise LibraryError(problems)
-    if len(source.files) == 1:
+    if len(source.files) == 1 and not problems:
         return text
-    checked_source(source)
+    checked_source(source, problems=problems)
     return bundled(source.files)
 
 

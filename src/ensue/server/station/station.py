@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
 
 from ensue.engine.changing import checked_source
-from ensue.errors import HistoryError, LibraryError
+from ensue.errors import HistoryError
 from ensue.events.event import Event
 from ensue.history import History
 from ensue.lang.diagnostics import did_you_mean
@@ -297,11 +297,9 @@ class Station:
         gathering = Gathering(find)
         gathering.add([SourceFile(name, name, text)])
         source, problems = gathered_source(gathering)
-        if problems:
-            raise LibraryError(problems)
-        if len(source.files) == 1:
+        if len(source.files) == 1 and not problems:
             return text
-        checked_source(source, self.ontology)
+        checked_source(source, self.ontology, problems=problems)
         return bundled(source.files)
 
     def read_library(self, text: str, name: str) -> Library:
