@@ -109,6 +109,7 @@ def test_while_a_file_is_missing_other_mistakes_are_told_too(tmp_path: Path) -> 
 
     assert found == [
         ("types.cor", 1, "syntax"),
+        ("types.cor", 2, "never-pushes"),
         ("types.cor", 2, "unknown-port"),
         ("rules.cor", 1, "import-not-found"),
         ("rules.cor", 4, "unknown-label"),
