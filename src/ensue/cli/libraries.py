@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,8 +14,8 @@ import typer
 
 from ensue.cli.terminal import counted, listed, say
 from ensue.engine.choosing import ENGINES
-from ensue.errors import UsageError
-from ensue.lang.diagnostics import did_you_mean
+from ensue.errors import LibraryError, UsageError
+from ensue.lang.diagnostics import Diagnostic, did_you_mean
 from ensue.library import Library, load
 
 if TYPE_CHECKING:
@@ -106,8 +110,46 @@ def load_library(
     missing = [str(path) for path in paths if not path.exists()]
     if missing:
         raise UsageError(f"there is no file {listed(missing)}: give the path of a library (*.cor)")
-    parameters = given_parameters(settings)
-    return load(*paths, ontology=load_ontology(ontology), parameters=parameters)
+    parameters, known = given_parameters(settings), load_ontology(ontology)
+    with pointing_at(parameters, partial(load, *paths, ontology=known)):
+        return load(*paths, ontology=known, parameters=parameters)
+
+
+@contextmanager
+def pointing_at(
+    parameters: Mapping[str, object], load_without: Callable[[], object]
+) -> Iterator[None]:
+    """A block whose mistakes name the values of `--set` that make them mistakes.
+
+    Those are mistakes that are not there without any values.
+    """
+    try:
+        yield
+    except LibraryError as error:
+        if not parameters:
+            raise
+        before: set[tuple[object, ...]] = set()
+        try:
+            load_without()
+        except LibraryError as other:
+            before = {_identity(each) for each in other.diagnostics}
+        found = [
+            each if _identity(each) in before else _given_to(each, parameters)
+            for each in error.diagnostics
+        ]
+        raise LibraryError(found) from None
+
+
+def _identity(found: Diagnostic) -> tuple[object, ...]:
+    return found.code, found.file, found.line, found.column, found.severity
+
+
+def _given_to(found: Diagnostic, parameters: Mapping[str, object]) -> Diagnostic:
+    place = found if found.inside is None else found.inside
+    written = place.text[place.column - 1 : place.column - 1 + place.width]
+    named = [name for name in parameters if re.search(rf"\b{re.escape(name)}\b", written)]
+    shown = [f"--set {name}={parameters[name]}" for name in named or parameters]
+    return replace(found, given=tuple(shown))
 
 
 def given_parameters(settings: Sequence[str] | None) -> dict[str, str]:

@@ -33,15 +33,21 @@ class Diagnostic:
     hint: str | None = None
     inside: Diagnostic | None = None
     """Where it stands in the text that is used here, for what is found in a `use`."""
+    given: tuple[str, ...] = ()
+    """What was given on the command line that makes it a mistake, such as `--set limit=0`."""
 
     def __str__(self) -> str:
         head = f"{self._place}: {self.severity}: {self.message} [{self.code}]"
         lines = [head, *self._excerpt()]
         if self.inside is not None:
             lines += [f"{self.inside._place}: it stands here", *self.inside._excerpt()]
+        last = self if self.inside is None else self.inside
+        margin = " " * len(str(last.line))
+        for each in self.given:
+            lines += ["command line: the value is given here", f"  {margin} | {each}"]
+            lines.append(f"  {margin} | {'^' * len(each)}")
         if self.hint:
-            last = self if self.inside is None else self.inside
-            lines.append(f"  {' ' * len(str(last.line))} = {self.hint}")
+            lines.append(f"  {margin} = {self.hint}")
         return "\n".join(lines)
 
     @property

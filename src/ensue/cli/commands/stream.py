@@ -21,6 +21,7 @@ from ensue.cli.libraries import (
     given_parameters,
     load_ontology,
     mention_warnings,
+    pointing_at,
 )
 from ensue.cli.outputs import silent_at_first
 from ensue.cli.sampled import Sampled, hints_of_sample
@@ -92,13 +93,14 @@ def stream(files: StreamFiles, ontology: OntologyFiles = None, settings: SetOpti
             " or newer"
         ) from None
     watched: WatchedRules | WatchedTable
+    given = given_parameters(settings)
+    parameters = {**config.parameters, **given}
     if config.rules is None:
-        parameters = {**config.parameters, **given_parameters(settings)}
         watched = WatchedRules(libraries, ontology, parameters)
-        library = watched.load()
+        with pointing_at(given, WatchedRules(libraries, ontology, config.parameters).load):
+            library = watched.load()
         mention_warnings(library, watched.files)
     else:
-        parameters = {**config.parameters, **given_parameters(settings)}
         watched = WatchedTable(open_session(), config.rules, parameters)
         library = watched.load()
     resumed = pipeline.is_resumed(config)
