@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ensue
 from ensue.channel import Channel, Reason, VirtualClock, build, correlated
-from tests.channel.making import empty, event, held
+from ensue.events.event import Event
+from tests.channel.making import empty, event, extended, held
 
 LIBRARY = ensue.parse(
     """
@@ -46,6 +47,29 @@ def test_outputs_of_one_rule_come_by_their_priority() -> None:
         channel.push(event("A", level=1, end=None))
 
     assert got == ["high", "low", "plain"]
+    channel.close()
+
+
+def test_outputs_that_wait_go_by_priority_and_before_events_that_wait() -> None:
+    """The rule has read the first event when the second comes, which is read after its outputs."""
+    channel, got = channel_of(VirtualClock()), empty()
+
+    def call(output: Event) -> None:
+        got.append((output.extensions["trigger"], output.data["name"]))
+        if len(got) == 1:
+            # While the others wait, more comes: also an event that goes before other events.
+            channel.push(extended("A", data={"level": 1, "end": None}, priority=0))
+            channel.push(extended("A", data={"level": 1, "end": None}, priority=7))
+
+    channel.consumers.connect("one", call, correlated(LIBRARY, "Three"))
+    with held(channel):
+        channel.push(event("A", level=1, end=None))
+    channel.settle()
+    first, _, _, urgent, *_, last = [trigger for trigger, _ in got]
+
+    assert [name for _, name in got] == ["high", "low", "plain"] * 3
+    assert [trigger for trigger, _ in got] == [first] * 3 + [urgent] * 3 + [last] * 3
+    assert int(urgent[1:]) > int(last[1:])
     channel.close()
 
 
