@@ -1,6 +1,6 @@
-"""Three gateways in a ring over MQTT, a Redis stream and JetStream, each service wanting all.
+"""Three gateways in a ring over three services of different kinds, each service wanting all.
 
-Numbered events are published to JetStream one by one while its server ends again and again, and
+Numbered events are published to one of them one by one while its server ends again and again, and
 comes back. What each of the other services has seen of them is counted by their clients.
 """
 
@@ -16,11 +16,13 @@ from typing import Any
 from ensue.events.event import Event
 from ensue.federation.routing import control
 
-from .brokers import Brokers
+from .brokers import SLOW, Brokers, server_of
 from .clients import Client
 from .forked import Forked
 
-KINDS = {"cars": "mqtt", "office": "redis", "shop": "nats-jetstream"}
+KINDS = ("amqp", "kafka", "mqtt", "nats-jetstream", "redis")
+"""Kinds whose services keep what was not yet taken from them."""
+SERVICES = ("cars", "office", "shop")
 TARGETS = ("cars", "office")
 PAIRS = (("cars", "office"), ("office", "shop"), ("shop", "cars"))
 KEYS = 7
@@ -36,6 +38,9 @@ class Ring:
     def __init__(self, seed: int, brokers: Brokers, folder: Path) -> None:
         self.draw = random.Random(seed)
         self._brokers = brokers
+        self.kinds = dict(zip(SERVICES, self.draw.sample(KINDS, len(SERVICES)), strict=True))
+        self.source = server_of(self.kinds["shop"])
+        """The server to which events are published, and which ends."""
         self._tables = {
             name: {
                 "name": name,
@@ -43,7 +48,8 @@ class Ring:
                 "url": brokers.url(kind, name),
                 "address": f"ring{seed}x{time.time_ns()}.{name}",
             }
-            for name, kind in KINDS.items()
+            | ({"exchange": "fanout"} if kind == "amqp" else {})
+            for name, kind in self.kinds.items()
         }
         names = ["g1", "g2", "g3"]
         self.draw.shuffle(names)
@@ -53,19 +59,25 @@ class Ring:
         }
         self.clients = {name: Client(table) for name, table in self._tables.items()}
         self.sent: list[str] = []
-        self.told = [f"{name} joins {pair}" for name, pair in zip(names, PAIRS, strict=True)]
+        self.told = [f"{self.kinds}"]
+        self.told += [f"{name} joins {pair}" for name, pair in zip(names, PAIRS, strict=True)]
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the server that ends takes many seconds to come back."""
+        return self.source in SLOW
 
     def _configured(self, config: Path, pair: Iterable[str]) -> Path:
         lines = [f'[gateway]\nname = "{config.stem}"']
         for name in pair:
-            others = [each for each in KINDS if each != name]
+            others = [each for each in SERVICES if each != name]
             lines += ["[[service]]", *(f'{key} = "{v}"' for key, v in self._tables[name].items())]
             lines += ["[[subscribe]]", f'at = "{name}"', f"from = {others}".replace("'", '"')]
         config.write_text("\n".join(lines), "utf-8")
         return config
 
     async def run(self, events: int, pause: float) -> None:
-        """Publish events, and end the server of JetStream every few seconds meanwhile."""
+        """Publish events, and end the server to which they go every few seconds meanwhile."""
         try:
             await asyncio.gather(*(each.open() for each in self.clients.values()))
             await asyncio.gather(*(asyncio.to_thread(each.start) for each in self._all()))
@@ -121,10 +133,10 @@ class Ring:
 
     async def _restart_server(self) -> None:
         roughly = self.draw.random() < 0.5
-        self.told.append(f"{'kill' if roughly else 'stop'} nats after {len(self.sent)}")
-        await asyncio.to_thread(self._brokers.end, "nats", roughly)
+        self.told.append(f"{'kill' if roughly else 'stop'} {self.source} after {len(self.sent)}")
+        await asyncio.to_thread(self._brokers.end, self.source, roughly)
         await asyncio.sleep(_SECONDS_AWAY)
-        await asyncio.to_thread(self._brokers.come_back, "nats")
+        await asyncio.to_thread(self._brokers.come_back, self.source)
 
     # --- what has come of it ------------------------------------------------------------------
 
