@@ -14,6 +14,8 @@ import sys
 def main() -> None:
     """Run the command line. Ends the process."""
     _open_closed_streams()
+    # Nothing here does linear algebra, whose threads would spin for a moment in each process.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Nothing that is loaded is garbage; the collector has its turn when a command begins.
     gc.disable()
     try:

@@ -89,7 +89,8 @@ class SeenEvents:
                 self.examples[name] = batch.event(row)
             if absent := self.absent.get(name):
                 absent -= {n for n in absent if _has_value(batch, types, name, n)}
-        self.in_1970 += int(((times >= 0) & (times < END_OF_1970)).sum())
+        if len(times) and times.min() < END_OF_1970:
+            self.in_1970 += int(((times >= 0) & (times < END_OF_1970)).sum())
 
 
 def _has_value(batch: Batch, types: Any, type_: str, attribute: str) -> bool:

@@ -107,12 +107,16 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Makes events of rows with one layout. `source` is the source of rows without one."""
+    """Makes events of rows with one layout. `source` is the source of rows without one.
+
+    `instant` reads the times of events.
+    """
 
     layout: Layout
     types: TypeSystem
     source: str
     convert: Convert
+    instant: Callable[[Any], int] = instant_of
     years: None = None
     """Times of plain columns have years."""
 
@@ -154,7 +158,7 @@ class RowReader:
             problems.append("`time` is missing")
             return 0
         try:
-            return instant_of(value)
+            return self.instant(value)
         except ValueError as error:
             problems.append(f"`time`: {error}")
             return 0

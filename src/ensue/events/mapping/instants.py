@@ -106,8 +106,10 @@ def instants_in(
 
 def null_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
     """The rows of a column that are null."""
-    # Most columns have no null, and know it.
-    return np.asarray(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
+    # Most columns have no null or nothing else, and know it.
+    if column.null_count in (0, len(column)):
+        return np.full(len(column), column.null_count > 0)
+    return np.asarray(column.is_null())
 
 
 def _of_dictionary(column: pa.Array, unit: str | None, zone: ZoneInfo | None) -> ReadInstants:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from collections.abc import Mapping as MappingOf
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -34,6 +35,7 @@ from ensue.events.times import datetime_of, format_time
 from ensue.events.types import TypeSystem, ValueType
 
 ABSENT = object()
+_NESTED = {dict, list, tuple}
 
 
 def apply_row(
@@ -93,7 +95,11 @@ def apply_row(
 
 
 class MappedRowReader:
-    """Makes events of rows of a table by a mapping, as `RowReader` does without one."""
+    """Makes events of rows of a table by a mapping, as `RowReader` does without one.
+
+    Where the mapping only renames columns, `RowReader` reads the rows under their new names. A row
+    that it refuses, or that has nested values, is read by `apply_row`, whose words count.
+    """
 
     def __init__(
         self,
@@ -109,9 +115,43 @@ class MappedRowReader:
         self._source = source
         self._convert = convert
         self.years = Years.of(mapping.year)
+        self._renamed = self._renaming()
+
+    def _renaming(self) -> tuple[RowReader, list[int]] | None:
+        """A reader of renamed columns with their places, if the mapping does no more than that."""
+        mapping, names = self._mapping, list(self._names)
+        others = [origin for name, origin in mapping.columns.items() if name != "time"]
+        moved = mapping.moved(names)
+        taken = {*mapping.columns, *(["type"] if mapping.type is not None else [])}
+        columns = {name: name for name in names if name not in moved and name not in taken}
+        columns |= {name: origin.path for name, origin in mapping.columns.items()}
+        attributes = [self._types.attributes(each.name) for each in self._types]
+        if (
+            any(origin.unit is not None for origin in others)
+            or not {*columns.values()} <= {*names}
+            or DATA_COLUMN in columns
+            or any(map(is_nested, columns))
+            or any(type_.name == "timestamp" for each in attributes for type_ in each.values())
+        ):
+            return None
+        layout = Layout.of([*columns, *(["type"] if mapping.type is not None else [])], "the table")
+        unit, zone, years = mapping.unit("time"), mapping.zone, self.years
+
+        def instant(value: Any) -> int:
+            return mapped_instant(value, unit, zone, years)
+
+        reader = RowReader(layout, self._types, self._source, self._convert, instant)
+        return reader, [names.index(path) for path in columns.values()]
 
     def event(self, identity: str, row: Sequence[Any]) -> Event:
         """The event in a row. Raises `EventError` with all problems."""
+        if self._renamed is not None and _NESTED.isdisjoint(map(type, row)):
+            reader, places = self._renamed
+            renamed = [row[place] for place in places]
+            if self._mapping.type is not None:
+                renamed.append(self._mapping.type)
+            with suppress(EventError):
+                return reader.event(identity, renamed)
         event_members = apply_row(
             self._mapping,
             dict(zip(self._names, row, strict=True)),

@@ -9,10 +9,10 @@ import numpy as np
 
 from ensue.errors import UsageError
 from ensue.events.bounds import BOUNDS, Bounds
+from ensue.events.files.text.lines import LINE_BREAK, Lines, places_of
 from ensue.events.sources.arriving import some_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-LINE_BREAK = 10
 
 
 class Blocks:
@@ -54,7 +54,8 @@ class Blocks:
 
 def whole_lines(blocks: Blocks, bounds: Bounds) -> Iterator[bytes]:
     """Blocks of whole lines. An overlong line is cut, but stays too long (`overlong`)."""
-    parts: list[bytes] = []
+    # Whole lines are copied once, when they are put behind what was left of the block before.
+    parts: list[bytes | memoryview] = []
     while True:
         block = blocks.next()
         if not block:
@@ -67,26 +68,24 @@ def whole_lines(blocks: Blocks, bounds: Bounds) -> Iterator[bytes]:
             room = bounds.record_bytes + 1 - sum(map(len, parts))
             parts += [block[:room]] if room > 0 else []
             continue
-        parts.append(block[:end])
-        yield parts[0] if len(parts) == 1 else b"".join(parts)
+        if not parts and end == len(block):
+            yield block
+            continue
+        yield b"".join([*parts, memoryview(block)[:end]])
         parts = [block[end:]] if end < len(block) else []
-        if parts and not blocks.is_last:
-            blocks.keep(parts.pop())
     if parts:
         yield b"".join(parts)
 
 
-def in_lines(block: bytes, most: int) -> Iterator[bytes]:
-    """A block in parts of at most so many lines."""
-    data = np.frombuffer(block, np.uint8)
-    # A line has at least one byte: only a long block needs to be counted.
-    if len(block) <= most or np.count_nonzero(data == LINE_BREAK) <= most:
-        yield block
+def in_lines(block: bytes, most: int) -> Iterator[tuple[bytes, Lines]]:
+    """A block in parts of at most so many lines, with the lines of each."""
+    lines = Lines.of(block)
+    if lines.total <= most:
+        yield block, lines
         return
     begin = 0
-    breaks = np.flatnonzero(data == LINE_BREAK)
-    for end in (breaks[most - 1 :: most] + 1).tolist():
-        yield block[begin:end]
+    breaks = places_of(LINE_BREAK, np.frombuffer(block, np.uint8))
+    for end in [*(breaks[most - 1 :: most] + 1).tolist(), len(block)]:
+        if part := block[begin:end]:
+            yield part, Lines.of(part)
         begin = end
-    if begin < len(block):
-        yield block[begin:]

@@ -19,7 +19,7 @@ import pyarrow.csv as pcsv
 from ensue.errors import EventError
 from ensue.events.bounds import Bounds
 from ensue.events.files.chunk import Mask, Rows
-from ensue.events.files.text.blocks import LINE_BREAK
+from ensue.events.files.text.lines import LINE_BREAK, places_of
 from ensue.events.records.text_record import CsvRecords
 
 _QUOTE, _RETURN = ord('"'), ord("\r")
@@ -91,9 +91,9 @@ def _ends(block: bytes, dialect: Dialect, is_last: bool) -> Rows | None:
     if b"\0" in block or (b"\r" in block and block.count(b"\r") != block.count(b"\r\n")):
         return None
     data = np.frombuffer(block, np.uint8)
-    breaks = np.flatnonzero(data == LINE_BREAK)
+    breaks = places_of(LINE_BREAK, data)
     if b'"' in block:
-        quotes = np.flatnonzero(data == _QUOTE)
+        quotes = places_of(_QUOTE, data)
         if not _are_regular(data, quotes, ord(dialect.delimiter)):
             return None
         if is_last and len(quotes) % 2:
@@ -131,9 +131,8 @@ def _in_columns(block: bytes, dialect: Dialect, ends: Rows, most: int | None) ->
     if most is not None and len(kept) > most:
         kept, is_all = kept[:most], False
         used = int(ends[kept[-1]])
-    lines = int(np.count_nonzero(data[:used] == LINE_BREAK))
-    lines += int(used > 0 and block[used - 1] != LINE_BREAK)
-    breaks = np.flatnonzero(data[:used] == LINE_BREAK)
+    breaks = places_of(LINE_BREAK, data[:used])
+    lines = len(breaks) + int(used > 0 and block[used - 1] != LINE_BREAK)
     begins, ends = begins[kept], ends[kept]
     numbers = np.searchsorted(breaks, begins) + 1
     flagged = _not_utf8(block[:used], begins, ends)

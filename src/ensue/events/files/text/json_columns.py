@@ -12,7 +12,6 @@ line (`json_objects`), and the next is tried with a schema that knows more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,7 +42,6 @@ REFUSED_IN_TURN = 3
 """After how many blocks that are refused in turn no more are tried."""
 
 _FIRST, _LAST, _RETURN = ord("{"), ord("}"), ord("\r")
-_A_NULL_BEHIND = re.compile(rb"}[ \t\r]*null")
 
 
 @dataclass
@@ -286,7 +284,8 @@ def _is_safe(block: bytes, lines: Lines) -> bool:
     """Whether each line is at least one object, and nothing but objects.
 
     An object ends with its line then, since nothing that begins with a brace may follow a brace in
-    it. A null between objects would end the process.
+    it; a null between two objects is a row more than there are lines. (A null at the very begin of
+    a text would end the process.)
     """
     data = np.frombuffer(block, np.uint8)
     if not (data[lines.begins] == _FIRST).all():
@@ -296,9 +295,7 @@ def _is_safe(block: bytes, lines: Lines) -> bool:
         if block.count(b"\r") != block.count(b"\r\n"):
             return False
         last = np.where(last == _RETURN, data[np.maximum(lines.ends - 2, 0)], last)
-    if not (last == _LAST).all() or b"\0" in block:
-        return False
-    return not (b"null" in block and _A_NULL_BEHIND.search(block))
+    return bool((last == _LAST).all()) and b"\0" not in block
 
 
 def _is_utf8(block: bytes) -> bool:

@@ -67,23 +67,29 @@ class LineChunks:
     def chunks(self, file: BinaryIO, path: str) -> Iterator[Chunk]:
         # While columns are made of one block, the next is read.
         with closing(ahead(self._blocks(file, path))) as blocks:
-            for block in blocks:
-                chunk = self.chunk(block)
+            for block, lines in blocks:
+                chunk = self.chunk(block, lines=lines)
                 if len(chunk):
                     yield chunk
 
-    def _blocks(self, file: BinaryIO, path: str) -> Iterator[bytes]:
+    def _blocks(self, file: BinaryIO, path: str) -> Iterator[tuple[bytes, Lines]]:
         most = self._bounds.records_at_once(len(self._wanted.all))
         for block in whole_lines(Blocks(file, path, self._bounds), self._bounds):
             yield from in_lines(block, most)
 
-    def chunk(self, block: bytes, numbers: Rows | None = None, near: Rows | None = None) -> Chunk:
-        """The chunk of a block.
+    def chunk(
+        self,
+        block: bytes,
+        numbers: Rows | None = None,
+        near: Rows | None = None,
+        lines: Lines | None = None,
+    ) -> Chunk:
+        """The chunk of a block, and its lines if they are known.
 
         `numbers` are those of the lines in the file, by default the next. `near` are the times of
         lines that are read again.
         """
-        lines = Lines.of(block)
+        lines = Lines.of(block) if lines is None else lines
         if numbers is None:
             numbers = lines.numbers + self.lines_before
         self.lines_before += lines.total

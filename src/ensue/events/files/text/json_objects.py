@@ -110,7 +110,11 @@ class ParsedObjects:
     @cached_property
     def _other_names(self) -> set[str]:
         own = {way[0] for each in self._wanted.all for way in each.ways} | {DATA_COLUMN}
-        return set[str]().union(*self._members) - own
+        return self._names - own
+
+    @cached_property
+    def _names(self) -> set[str]:
+        return set[str]().union(*self._members)
 
     def found(self, wanted: Wanted) -> PythonFound:
         ways, inner = wanted.ways, wanted.in_data
@@ -130,6 +134,9 @@ class ParsedObjects:
         return self._with_objects[name]
 
     def _values(self, ways: Sequence[Way]) -> list[Any]:
+        ways = [way for way in ways if way[0] in self._names]
+        if not ways:
+            return [None] * self.count
         if len(ways) == 1 and len(ways[0]) == 1:
             (name,) = ways[0]
             return [members.get(name) for members in self._members]
