@@ -18,6 +18,7 @@ from numba import njit
 import ensue
 from ensue.engine.batch import BatchEngine
 from ensue.engine.batch.input.intake import ROWS_AT_ONCE
+from ensue.engine.batch.input.matching import Gathered
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue_bench.effort import Effort
 from ensue_bench.pushing import matches_of, through_batch
@@ -86,14 +87,18 @@ def _loops(effort: Effort, steps: UserSteps, has_aims: bool) -> Iterator[Figure]
     )
 
 
-def _read_all(rule: Any, bits: Any, users: Any, times: Any, keys: int, _: None) -> None:
+def _read_all(
+    rule: ColumnCorrelation, bits: Any, users: Any, times: Any, keys: int, _: None
+) -> None:
     """In pieces of the engine's size; the table is filled and the keys are known from round one."""
     for first in range(0, len(bits), ROWS_AT_ONCE):
         piece = slice(first, first + ROWS_AT_ONCE)
-        rule.walk_events(bits[piece], users[piece], times[piece], keys, 0)
+        rows = np.arange(len(bits[piece]))
+        found = Gathered([], rows, bits[piece], users[piece], times[piece], None, rows)
+        rule.walk_events(found, 0, keys)
 
 
-def _walk(text: str) -> Any:
+def _walk(text: str) -> ColumnCorrelation:
     """The loop of a fresh engine."""
     running = BatchEngine(ensue.parse(text).checked).correlations["Leak"]
     assert isinstance(running, ColumnCorrelation)

@@ -101,7 +101,7 @@ class ColumnCorrelation:
             return SourceOutputs(found.rows, []), found.positions()
         first = self.remembered.next
         self.remembered.add(found.batches, found.rows, found.which)
-        firings = self._walk_events(found, first)
+        firings = self.walk_events(found, first, self.keys.count)
         read = firings.read
         self.patience.events += read
         if read < len(found.keys):
@@ -112,10 +112,10 @@ class ColumnCorrelation:
         made = self.maker.make(firings, Readings(first, found.times, found.keys, self.latest))
         return made, found.positions(made.at)
 
-    def _walk_events(self, found: Gathered, first: int) -> Firings:
+    def walk_events(self, found: Gathered, first: int, key_count: int) -> Firings:
         """Take readings through the cells, up to one whose move the table is too large for."""
         tables, cells, table, keys = self._tables, self._cells, self._tables.tables[0], found.keys
-        cells.grow(self.keys.count)
+        cells.grow(key_count)
         known = len(table.symbols.atoms)
         symbols = self._symbols.of(found.bits)
         if len(table.symbols.atoms) > known:
