@@ -10,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from tests.servers.programs import skip_as_missing
 
+from .class_archive import quick_start
+
 HAS_JAVA = shutil.which("java") is not None or "JAVA_HOME" in os.environ
 
 
@@ -18,6 +20,7 @@ def shared_session() -> SparkSession:
     if not HAS_JAVA:
         skip_as_missing("Spark needs Java 17")
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_SUBMIT_OPTS"] = quick_start()
     session = (
         SparkSession.builder.master("local[2]")
         .appName("ensue-tests")
