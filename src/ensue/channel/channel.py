@@ -95,7 +95,9 @@ class Channel:
         if self._federation is not None:
             # After the look-up: it says which of the rules that were found run elsewhere by now.
             departure = self._federation.publish(event)
-            self._push_and_depart(event, departure.readers(receivers), departure)
+            if departure.readers is not None:
+                receivers = departure.readers.of(receivers)
+            self._push_and_depart(event, receivers, departure)
         elif receivers:
             full = self._dispatcher.spread(event, receivers)
             if full:
@@ -126,7 +128,8 @@ class Channel:
         receivers, departure = self.lookup.find(event), None
         if self._federation is not None:
             departure = self._federation.publish(event)
-            receivers = departure.readers(receivers)
+            if departure.readers is not None:
+                receivers = departure.readers.of(receivers)
         blocked = self.spread_to(event, receivers)
         if departure is not None:
             departure.transmit()

@@ -73,22 +73,23 @@ class RemoteChannel:
         self.rank = (0, 0)
 
 
-class Departure(NamedTuple):
-    """A published event: the links that carry it, and the links that have no room for it yet.
+class Readers(NamedTuple):
+    """Rules of linked channels that run here read an event `also`; those of `away` do elsewhere."""
 
-    Rules of linked channels that run here read it `also`; those of `away` read it elsewhere.
-    """
+    also: Sequence[Receiver]
+    away: frozenset[Receiver]
+
+    def of(self, found: Iterable[Receiver]) -> Sequence[Receiver]:
+        """The receivers of the event, of those that the look-up has found, and the rules."""
+        return [*(each for each in found if each not in self.away), *self.also]
+
+
+class Departure(NamedTuple):
+    """A published event: the links that carry it, and the links that have no room for it yet."""
 
     links: Sequence[ChannelLink]
     blocked: Sequence[Blocked]
-    also: Sequence[Receiver] = ()
-    away: frozenset[Receiver] = frozenset()
-
-    def readers(self, found: Sequence[Receiver]) -> Sequence[Receiver]:
-        """The receivers of the event, of those that the look-up has found."""
-        if not self.also and not self.away:
-            return found
-        return [*(each for each in found if each not in self.away), *self.also]
+    readers: Readers | None = None
 
     def transmit(self) -> None:
         """Encode and transmit the event. Called after local consumers have been served."""
@@ -131,7 +132,8 @@ class Federation:
         self._counts = LinkCounts()
         self._asked = AskedRules(channel, self.id, self._send_on)
         self._hosted = HostedRules(channel, self, self.remote)
-        self._has_rules = False
+        self._rules_version = 0
+        """Odd while there are rules that run here for others, or may run elsewhere."""
         self._listeners: list[Listener] = []
         self._dialling: list[TcpLink] = []
         self._is_in_real_time = False
@@ -324,7 +326,8 @@ class Federation:
         self._tell_own()
 
     def _tell_own(self) -> None:
-        self._has_rules = self._asked.is_any or self._hosted.is_any
+        has_rules = self._asked.is_any or self._hosted.is_any
+        self._rules_version += has_rules != self._rules_version % 2
         self._tell(self._routes.set_wants(*self._wants()))
 
     def _wants(self) -> tuple[Wants, Rules, Offers]:
@@ -374,14 +377,15 @@ class Federation:
         It is transmitted only after local consumers have been served. Its position is fixed before
         that, so that an event which a consumer publishes in response comes after it on every link.
         """
+        version = self._rules_version
+        targets: Sequence[Any] = () if version % 2 else self.remote.find(event)
+        if not targets and version % 2 == 0 and version == self._rules_version:
+            return NO_DEPARTURE
         also: Sequence[Receiver] = ()
         rules: tuple[str, ...] = ()
         with self._lock:
-            targets: Sequence[Any] = self.remote.find(event)
-            if self._has_rules:
+            if version % 2 or version != self._rules_version:
                 targets, also, rules = self._read_by_rules(event)
-            elif not targets:
-                return NO_DEPARTURE
             away, later, self.later = self._asked.away, self.later, []
             identities = self._identities or self._draw_identities()
             identity = identities.pop()
@@ -398,7 +402,7 @@ class Federation:
             each()
         if not (blocked or also or away):
             return departure
-        return Departure(departure.links, blocked, also, away)
+        return Departure(departure.links, blocked, Readers(also, away))
 
     def _read_by_rules(
         self, event: Event
@@ -516,7 +520,7 @@ class Federation:
 
         Returns what the sending link has to wait for: full queues here, and full links onwards.
         """
-        if message.rule is None and self._has_rules:
+        if message.rule is None and self._rules_version % 2:
             return self._receive_by_rules(message, neighbour)
         onwards: Sequence[Blocked] = ()
         if message.destinations != self._only_here:
@@ -561,9 +565,8 @@ class Federation:
             if is_new:
                 also, has_offered = self._hosted.read(here, event)
                 elsewhere, has_kept = self._asked.meet(event, message.rules)
-                receivers = Departure((), (), also, self._asked.away).readers(
-                    [r for r in receivers if r not in {e.consumer.receiver for e in elsewhere}]
-                )
+                away = self._asked.away.union(each.consumer.receiver for each in elsewhere)
+                receivers = Readers(also, away).of(receivers)
                 if has_offered or has_kept:
                     self._tell_own()
             rules = (*message.rules, *(each.told.key for each in here))
