@@ -99,7 +99,7 @@ def test_files_in_parts_give_the_outputs_and_counts_of_the_reference(
     write(path, steps(120))
 
     here = run(tmp_path, path, engine="reference")
-    with split_every(spark, 300):
+    with split_every(spark, 3000):
         there = run(tmp_path, path)
 
     same(here, there)
@@ -119,7 +119,7 @@ def test_rows_without_ids_have_their_numbers_over_all_files(
         write(folder / f"{name}.{format_}", part if part else rows[:1], with_ids=False)
 
     here = run(tmp_path, folder, engine="reference")
-    with split_every(spark, 300):
+    with split_every(spark, 3000):
         there = run(tmp_path, folder)
 
     same(here, there)
@@ -128,7 +128,7 @@ def test_rows_without_ids_have_their_numbers_over_all_files(
 def test_outputs_go_to_tables_and_folders_too(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "rules.cor").write_text(RULES)
     write(tmp_path / "e.csv", steps(120))
-    with split_every(spark, 300):
+    with split_every(spark, 3000):
         here = run(tmp_path, tmp_path / "e.csv", "--out", tmp_path / "h.arrow", engine="step")
         there = run(tmp_path, tmp_path / "e.csv", "--out", tmp_path / "t.arrow")
         folder = run(tmp_path, tmp_path / "e.csv", "--out", tmp_path / "t.parquet")
