@@ -404,8 +404,7 @@ def run(
                 records = read_events(
                     inputs, types, progress=bars.reading, mapping=mapping, last=last
                 )
-            # A year that goes on from record to record is told by single records.
-            can_leave_step = engine == "auto" and not explain and history is None and year is None
+            can_leave_step = engine == "auto" and not explain and history is None
             running = EventRun(
                 run=run_of_library,
                 last=last,

@@ -249,6 +249,7 @@ class FollowedInput:
             if self._number == 0:
                 lines = [lines[0].removeprefix(_BYTE_ORDER_MARK), *lines[1:]]
             chunks = LineChunks(self._types, given.name, self._mapping, label=given.label)
+            chunks.years = self._years
             chunks.lines_before = self._number
             self._number += len(lines)
             yield with_file(chunks.chunk(b"".join(lines)), path)
@@ -264,6 +265,7 @@ class FollowedInput:
                     nulls=given.nulls,
                 )
                 cells.use_header(list(self._header or ()))
+                cells.years = self._years
                 cells.lines_before = self._number - len(self._open.lines)
                 block = b"".join([*self._open.lines, *lines])
                 self._open = _OpenRecord()

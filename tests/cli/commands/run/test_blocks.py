@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import ensue as package
 from ensue.cli.event_run import EventRun
 from ensue.cli.progress import ProgressDisplay
+from ensue.events.mapping import Mapping
 from tests.cli.commands.run.test_columns import LIBRARY, broken, readings
 from tests.cli.followed import Runs, pieces_of
 
@@ -59,6 +62,41 @@ def test_blocks_give_what_single_records_give(
 
     assert in_columns == singly
     assert singly[5]
+
+
+@pytest.mark.parametrize("between", [lambda _: None, idle, EventRun.snapshot])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_years_go_on_from_block_to_block(
+    tmp_path: Path, form: str, between: Callable[[EventRun], object]
+) -> None:
+    begin = datetime(2015, 6, 1)
+    moments = [begin + timedelta(hours=3 * number) for number in range(4000)]
+    rows = [
+        # Every hundredth is a little late, and every thirtieth has no number.
+        (
+            f"{when - timedelta(hours=7 * (at % 100 == 0)):%b %d %H:%M:%S}",
+            "x" * (at % 30 == 0) or at,
+        )
+        for at, when in enumerate(moments)
+    ]
+    if form == "csv":
+        lines = [b"When,count\n", *(f"{when},{count}\n".encode() for when, count in rows)]
+    else:
+        objects = ({"When": when, "count": count} for when, count in rows)
+        lines = [json.dumps(each).encode() + b"\n" for each in objects]
+    mapping = Mapping.parse("time=When:%b %d %H:%M:%S", "Line", None, 2015)
+    rule = (
+        "eventtype Line { attribute long count; };"
+        " Line correlation All (Line a) a { case true: push a; }"
+    )
+    runs = Runs(tmp_path, package.parse(rule), 12 * 60 * MINUTE, mapping)
+    pieces = {f"log.{form}": pieces_of(lines, 4)}
+
+    singly = runs.after(pieces, None)
+    in_columns = runs.after(pieces, 1, between)
+
+    assert in_columns == singly
+    assert singly[6] == int(moments[-1].replace(tzinfo=UTC).timestamp()) * 1_000_000
 
 
 def test_files_are_merged_in_columns_as_they_are_singly(tmp_path: Path) -> None:

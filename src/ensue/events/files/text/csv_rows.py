@@ -69,7 +69,7 @@ class CellChunks:
         self._delimiter = delimiter
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
-        self._years = Years.of(self._mapping.year)
+        self.years = Years.of(self._mapping.year)
         self.lines_before = 0
         self._given_header = header
         self._header: list[str] = []
@@ -229,7 +229,7 @@ class CellChunks:
         if mapping.type is not None:
             found.pop("type", None)
             columns["type"] = pa.repeat(pa.scalar(mapping.type), count)
-        time = found.pop("time").times(mapping.unit("time"), mapping.zone, self._years, near)
+        time = found.pop("time").times(mapping.unit("time"), mapping.zone, self.years, near)
         columns["time"] = time.column
         doubtful |= time.unread | time.column.is_null().to_numpy(zero_copy_only=False)
         if (version := found.pop("specversion", None)) is not None:

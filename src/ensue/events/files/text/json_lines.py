@@ -58,7 +58,7 @@ class LineChunks:
         self._label = label or name
         self._mapping = mapping or Mapping()
         self._declared = DeclaredAttributes(types)
-        self._years = Years.of(self._mapping.year)
+        self.years = Years.of(self._mapping.year)
         self.lines_before = 0
         self._wanted = WantedValues(self._mapping, self._declared)
         self._parser = ColumnParser(self._wanted, bounds.part_bytes)
@@ -96,13 +96,13 @@ class LineChunks:
         source = _LineSource(block, lines.begins, lines.ends, numbers, self._reader)
         parsed = self._parser.parse(block, lines)
         if parsed is not None:
-            before = None if self._years is None else self._years.now
+            before = None if self.years is None else self.years.now
             try:
                 return self._chunk(parsed, source, near)
             except NotInColumnsError:
                 self._parser.refuse()
-                if self._years is not None and before is not None:
-                    self._years.go_on(*before)
+                if self.years is not None and before is not None:
+                    self.years.go_on(*before)
         return self._chunk(ParsedObjects(objects_of(block, lines), self._wanted), source, near)
 
     def _chunk(self, parsed: Parsed, source: _LineSource, near: Rows | None) -> Chunk:
@@ -186,7 +186,7 @@ class LineChunks:
             found = self._found(parsed, wanted, doubtful)
             is_mapped = name in self._mapping.columns
             if name == "time":
-                time = found.times(wanted.unit, self._mapping.zone, self._years, near)
+                time = found.times(wanted.unit, self._mapping.zone, self.years, near)
                 columns[name] = time.column
                 doubtful |= time.unread | ~found.present
                 continue
