@@ -102,6 +102,18 @@ FILES = {
         '{"timestamp":"2024-05-06 07:00:00","user":"ann"}\n',
         "as in `--columns time=timestamp`",
     ),
+    "without-type.jsonl": (
+        '{"id":"1","source":"s","time":"2024-05-06T07:00:00Z","data":{"user":"ann"}}\n',
+        "objects without a `type`: `--type NAME` names the type of all events",
+    ),
+    "apache.log": (
+        "[Sun Dec 04 04:47:44 2005] [notice] workerEnv.init() ok\n",
+        "`--format csv --delimiter space --header NAME,...` reads the words of a line",
+    ),
+    "number.jsonl": (
+        f'{{{ONE},"data":{{"user":7}}}}\n',
+        "the values of `user` are numbers: write `attribute long user;` in `Failed`",
+    ),
 }
 
 
@@ -117,6 +129,17 @@ def test_a_file_of_which_nothing_could_be_read_is_answered_with_what_to_do(
 
     assert answer.code == 1
     assert advice in answer.err
+
+
+def test_a_unit_of_times_in_text_is_told_to_be_left_out(
+    ensue: Ensue, rules: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "flat.jsonl"
+    path.write_text('{"ts":"2024-05-06 07:00:00","user":"ann"}\n')
+
+    answer = ensue("run", rules, "-e", path, "--columns", "time=ts:ms", "--type", "Failed")
+
+    assert "times in text have no unit, leave out `:ms`" in answer.err
 
 
 def test_a_time_that_lacks_only_its_offset_is_not_called_missing(

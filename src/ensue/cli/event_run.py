@@ -364,7 +364,8 @@ class RunReport:
         found += [] if about_types is None else [about_types]
         found += hints.about_keys(without_key, self.seen.examples, checked)
         silent = self.outputs.silent.intersection(self._names)
-        found += hints.about_absent(self.seen, checked, silent)
+        others = {*self._names} - silent
+        found += hints.about_absent(self.seen, checked, silent, others=others)
         about_1970 = hints.about_1970(self.seen, self.unit)
         found += [] if about_1970 is None else [about_1970]
         if self.due is not None and not self.outputs.written:

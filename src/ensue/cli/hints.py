@@ -35,13 +35,15 @@ if TYPE_CHECKING:
 class SeenEvents:
     """How many events of each type were read, and the first of each type.
 
-    `absent` are the attributes that rules ask for and no event has had so far, by types of events,
-    and `in_1970` is the number of events in that year.
+    `absent` are the attributes that rules ask for and no event has had so far, by types of events.
+    `names` are what values of events are called, as long as something was absent, and `in_1970` is
+    the number of events in that year.
     """
 
     types: Counter[str] = field(default_factory=Counter)
     examples: dict[str, Event] = field(default_factory=dict)
     absent: dict[str, set[str]] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
     in_1970: int = 0
 
     @classmethod
@@ -62,6 +64,7 @@ class SeenEvents:
             self.in_1970 += 1
         absent = self.absent.get(event.type)
         if absent:
+            self.names.update(event.attributes)
             absent -= {n for n in absent if value_at(event.attributes, n)[1] is not None}
 
     def take_all(self, events: Iterable[Event]) -> None:
@@ -88,6 +91,7 @@ class SeenEvents:
                 row = int(np.argmax(np.asarray(pc.fill_null(pc.equal(types, name), False))))
                 self.examples[name] = batch.event(row)
             if absent := self.absent.get(name):
+                self.names.update(batch.names)
                 absent -= {n for n in absent if _has_value(batch, types, name, n)}
         if len(times) and times.min() < END_OF_1970:
             self.in_1970 += int(((times >= 0) & (times < END_OF_1970)).sum())
@@ -110,14 +114,19 @@ _MOST_SEEN = 12
 
 
 def about_absent(
-    seen: SeenEvents, library: CheckedLibrary, silent: Collection[str], none: str = "no event"
+    seen: SeenEvents,
+    library: CheckedLibrary,
+    silent: Collection[str],
+    none: str = "no event",
+    others: Collection[str] = (),
 ) -> Iterator[str]:
     """For rules without outputs: the attributes that they ask for, and no event had.
 
-    `none` says which events were seen, if not all were.
+    Of `others`, which have outputs, only attributes are told that seem to be misspelt. `none` says
+    which events were seen, if not all were.
     """
     for rule, asked in attributes_asked(library).items():
-        if rule not in silent:
+        if rule not in silent and rule not in others:
             continue
         absent = []
         had: dict[str, None] = {}
@@ -127,10 +136,14 @@ def about_absent(
                 absent.append(name)
                 examples = [seen.examples[each] for each in come if each in seen.examples]
                 had |= dict.fromkeys(n for each in examples for n in _names_in(each.attributes))
+        # An event may have names that the first of its type had not.
+        more = [*had, *sorted(seen.names.difference(had, asked))]
+        if rule not in silent:
+            absent = [name for name in absent if close_match(name, more)]
         if absent:
-            meant = [found for name in absent if (found := close_match(name, had))]
-            others = listed([*had], _MOST_SEEN) if had else "no attribute at all"
-            tail = f"did you mean {_all_of(meant)}?" if meant else f"they had {others}"
+            meant = [found for name in absent if (found := close_match(name, more))]
+            shown = listed([*had], _MOST_SEEN) if had else "no attribute at all"
+            tail = f"did you mean {_all_of(meant)}?" if meant else f"they had {shown}"
             yield f"{none} had {_all_of(absent)}, which `{rule}` reads; {tail}"
 
 
@@ -250,6 +263,25 @@ _TIME_NUMBER = re.compile(
 )
 
 
+def about_kinds(read: int, problems: Sequence[str]) -> str | None:
+    """For records that were all refused, if an attribute is declared with another kind of value."""
+    for each in () if read else problems:
+        if found := _OTHER_KIND.match(each):
+            name, type_, number = found.groups()
+            kind = "string" if number is None else "double" if "." in number else "long"
+            return (
+                f"the values of `{name}` are {'texts' if number is None else 'numbers'}: write"
+                f" `attribute {kind} {name};` in `{type_}`"
+            )
+    return None
+
+
+_OTHER_KIND = re.compile(
+    r"attribute `([^`]+)` of `([^`]+)`: (?:(-?\d+(?:\.\d+)?) was given, a `string`"
+    r"|\".*\" was given, an? `(?:short|long|long long|unsigned.*|float|double)`)"
+)
+
+
 def about_columns(read: int, problems: Sequence[str]) -> str | None:
     """For rows that were all refused, if the first has no column for an attribute."""
     missing = [found[1] for each in problems if (found := _is_missing(each))]
@@ -283,8 +315,8 @@ def about_lines(
     if read or not refused or objects:
         return None
     text = raw.encode("utf-8", "surrogateescape") if isinstance(raw, str) else raw or b""
-    if text.strip()[:1] in (b"[", b"{"):
-        every = ".[]" if text.strip()[:1] == b"[" else "."
+    if found := _BEGIN_OF_JSON.match(text):
+        every = ".[]" if found[1] == b"[" else "."
         return (
             "no line is a JSON object, and events are read as one whole object a line:"
             f" `jq -c '{every}' {file} > lines.jsonl` converts this file"
@@ -294,6 +326,10 @@ def about_lines(
         " `--format` names another format, and `--format csv --delimiter space --header NAME,...`"
         " reads the words of a line as its columns"
     )
+
+
+_BEGIN_OF_JSON = re.compile(rb"\s*([\[{])\s*(?:[\[{\"\]}]|$)")
+"""What begins with a bracket may also be a log, as `[Sun Dec 04 ...`."""
 
 
 def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -> str | None:
@@ -328,10 +364,15 @@ def about_members(read: int, raw: bytes | str | None, problems: Sequence[str]) -
         )
     example = "" if time is None else f", as in `--columns time={time}`"
     type_ = "; `--type NAME` names the type of all events" if no_type else ""
-    lacking = "time" if no_time else "type"
+    advice = f"`--columns` says which member holds what{example}{type_}"
+    if not no_time and not no_id:
+        advice = (
+            "`--type NAME` names the type of all events, and `--columns type=MEMBER` the member"
+            " that holds it"
+        )
     return (
-        f"the records are objects without a `{lacking}`: `--columns` says which member holds"
-        f" what{example}{type_}; the members of the first are {listed(list(members), 12)}"
+        f"the records are objects without a `{'time' if no_time else 'type'}`: {advice}; the"
+        f" members of the first are {listed(list(members), 12)}"
     )
 
 

@@ -145,6 +145,7 @@ class RefusedRecords:
         first = self.first_record
         if first is not None:
             found.append(hints.about_numbers(read, self.first, first.problems))
+            found.append(hints.about_kinds(read, first.problems))
         if first is not None and self.as_lines:
             file = first.file or self._name
             found.append(hints.about_lines(read, self.count, self.objects, file, first.raw))

@@ -40,7 +40,8 @@ class Chunk:
     refused records, for problems that are found later, and leaves the problems to the caller.
     `has_extensions` and `has_other_data` say that rows may have attributes without a column, and
     `is_clashing` that one of these has the name of a column. `header` has the names of the columns
-    of a CSV file, and `held_bytes` is the memory of the chunk.
+    of a CSV file, and `held_bytes` is the memory of the chunk. `names` are those that values of any
+    record have, also where no column is made of them.
     """
 
     rows: pa.RecordBatch
@@ -53,6 +54,7 @@ class Chunk:
     is_clashing: bool = False
     header: list[str] | None = None
     held_bytes: int = 0
+    names: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return int(self.rows.num_rows)

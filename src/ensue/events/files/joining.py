@@ -98,6 +98,7 @@ class Joined:
             has_other_data=self._is_hidden or any(part.has_other_data for part in self._parts),
             is_clashing=self._is_clashing,
             held_bytes=int(self._held_bytes * share),
+            names=frozenset[str]().union(*(part.names for part in self._parts)),
         )
 
     def homes(self, rows: Rows) -> list[tuple[Chunk, Rows]]:

@@ -100,6 +100,7 @@ class TableChunks:
             original,
             has_other_data=plain.has_other_data,
             held_bytes=max(rows.nbytes, sum(each.nbytes for each in columns.values())),
+            names=frozenset(rows.schema.names),
         )
 
 

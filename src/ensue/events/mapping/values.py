@@ -29,6 +29,9 @@ _is_whole = re.compile(r"[+-]?[0-9]{1,19}").fullmatch
 _is_real = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?").fullmatch
 
 
+_LIKE_A_DAY = re.compile(r"\s*\d{4}-\d\d-\d\d")
+
+
 def mapped_instant(
     value: Any, unit: str | None, zone: ZoneInfo | None, years: Years | None = None
 ) -> int:
@@ -81,7 +84,9 @@ def _counted(value: Any, unit: str) -> int:
             number = float(text)
     if isinstance(number, bool) or not isinstance(number, int | float):
         shown = f"`{value}`" if isinstance(value, str | datetime) else f"`{value!r}`"
-        raise ValueError(f"{shown[:80]} is no number of {UNIT_NAMES[unit]} since 1970")
+        is_time = isinstance(value, str) and _LIKE_A_DAY.match(value)
+        advice = f": times in text have no unit, leave out `:{unit}`" if is_time else ""
+        raise ValueError(f"{shown[:80]} is no number of {UNIT_NAMES[unit]} since 1970{advice}")
     if isinstance(number, int):
         instant = number // 1_000 if unit == "ns" else number * WHOLE_FACTORS[unit]
     else:

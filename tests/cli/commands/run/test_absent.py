@@ -58,3 +58,36 @@ def test_a_rule_that_only_waits_is_told_nothing(ensue: Ensue, tmp_path: Path, en
 
     assert "no event had" not in answer.err
     assert "1970" not in answer.err
+
+
+@pytest.mark.parametrize("engine", ["step", "batch"])
+@pytest.mark.parametrize("is_out_of_order", [False, True])
+def test_a_rule_with_outputs_names_what_seems_misspelt(
+    ensue: Ensue, tmp_path: Path, engine: str, is_out_of_order: bool
+) -> None:
+    """The event that shows it need not be the first: in such logs most fields are of few events."""
+    (tmp_path / "logons.cor").write_text(
+        """
+eventtype Logon { attribute string TargetUsername; attribute string Rest; };
+eventtype Found { attribute string who; attribute string rest; };
+Found correlation Each (Logon a) a
+{
+    case true: push new Found { who = a.TargetUsername, rest = a.Rest };
+}
+"""
+    )
+    log = tmp_path / "log.jsonl"
+    rows = [{"at": f"2024-05-06T07:{n:02}:00Z", f"Field{n}": n} for n in range(30)]
+    rows[20]["TargetUserName"] = "ann"
+    if is_out_of_order:
+        rows[3], rows[4] = rows[4], rows[3]
+    log.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    options = ["--columns", "time=at", "--type", "Logon", "--engine", engine]
+
+    answer = ensue("run", tmp_path / "logons.cor", "-e", log, *options)
+
+    said = [each for each in answer.err.splitlines() if each.startswith("no event had")]
+    # Nothing is like `Rest`, which may well be rare.
+    assert said == [
+        "no event had `TargetUsername`, which `Each` reads; did you mean `TargetUserName`?"
+    ]

@@ -11,7 +11,7 @@ table are in `intake`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,11 @@ class Batch(ABC):
 
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def names(self) -> Collection[str]:
+        """Names of values in the events, also of such that are no columns, as far as known."""
+        return ()
 
     @cached_property
     @abstractmethod
@@ -300,6 +305,10 @@ class TableBatch(Batch):
     @cached_property
     def _all_events(self) -> list[Event]:
         return self.events(np.arange(len(self)))
+
+    @property
+    def names(self) -> Collection[str]:
+        return self._chunk.names
 
     def event(self, row: int) -> Event:
         return self.events(np.array([row]))[0]

@@ -11,7 +11,7 @@ firings of timers (`AlarmBatch`), which are remembered as events are, so that ou
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -68,6 +68,10 @@ class EventBatch(Batch):
         places = {name: place for place, name in enumerate(self.types.types)}
         found = (places.get(event.type, -1) for event in self._events)
         return np.fromiter(found, np.int32, len(self._events))
+
+    @property
+    def names(self) -> Collection[str]:
+        return () if self._chunk is None else self._chunk.names
 
     def _column(self, parts: Parts) -> Column:
         return column_of([EventScope(event).lookup(parts) for event in self._events])

@@ -285,6 +285,7 @@ class CellChunks:
             has_other_data=has_other_data,
             header=self._header,
             held_bytes=len(source.block) + rows.nbytes,
+            names=frozenset(self._header),
         )
 
 

@@ -113,6 +113,16 @@ class ParsedColumns:
         declared = {each.name for each in self._wanted.declared.all}
         return bool(others), bool(inner), bool(declared & {*self._rows.schema.names} - own)
 
+    def names(self) -> frozenset[str]:
+        """The names in the lines, and in their `data`."""
+        columns = dict(zip(self._rows.schema.names, self._rows.columns, strict=True))
+        data = columns.get(DATA_COLUMN)
+        if data is not None and pa.types.is_struct(data.type):
+            inner = zip((each.name for each in data.type), data.flatten(), strict=True)
+            columns = {**dict(inner), **columns}
+        # The schema has names that are only asked for.
+        return frozenset(name for name, each in columns.items() if not self._is_all_null(each))
+
     def _is_all_null(self, column: pa.Array) -> bool:
         return bool(column.null_count == len(column))
 

@@ -137,6 +137,7 @@ class LineChunks:
             has_other_data=self._has_hidden or has_data,
             is_clashing=is_clashing or self._is_split(parsed),
             held_bytes=len(source.block) + rows.nbytes,
+            names=parsed.names(),
         )
 
     def _is_split(self, parsed: Parsed) -> bool:

@@ -126,6 +126,13 @@ class ParsedObjects:
             ]
         return PythonFound(values, partial(self._is_absent, ways))
 
+    def names(self) -> frozenset[str]:
+        """The names in the lines, and in their `data`."""
+        if not self._has_objects(DATA_COLUMN):
+            return frozenset(self._names)
+        held = (members.get(DATA_COLUMN) for members in self._members)
+        return frozenset(self._names.union(*(each for each in held if type(each) is dict)))
+
     def _has_objects(self, name: str) -> bool:
         """Whether an object has an object of this name."""
         if name not in self._with_objects:
