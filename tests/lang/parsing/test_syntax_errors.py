@@ -138,6 +138,22 @@ def test_a_type_with_dots_is_answered_wherever_it_stands(wrong: str, hint: str) 
     assert hint in (found[0].hint or "")
 
 
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("a where v > 3 { case true: push a; }", "`A a where v > 3`"),
+        ("(a where v IN (1, 2)) ; b { case true: push a; }", "`A a where v IN (1, 2)`"),
+        ("a where v > 3 within 5 s { case true: push a; }", "`A a where v > 3`"),
+    ],
+)
+def test_a_condition_behind_a_port_is_put_where_the_port_is(wrong: str, hint: str) -> None:
+    _, found = findings(
+        f"eventtype A {{ attribute long v; }}\nA correlation X (A a, A b) {wrong}\n"
+    )
+
+    assert (found[0].hint or "").endswith(f"stands at its port: {hint}")
+
+
 def test_a_file_that_is_no_library_gives_a_bounded_number_of_messages() -> None:
     _, found = findings("eventtype " * 5_000)
 

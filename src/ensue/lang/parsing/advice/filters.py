@@ -42,7 +42,9 @@ def port_condition(mistake: Mistake) -> str | None:
     if not (mistake.in_filter or re.search(r"\bunless\s[\w\s,]*\Z", mistake.before)):
         return None
     rest = re.sub(r"^(?:where|if|when)\b|^[\[(]", "", mistake.rest, flags=re.IGNORECASE)
-    condition = re.split(r"[\])};+|\n]|\b(?:within|by|bind|keep|unless|having)\b", rest)[0].strip()
+    condition = re.split(r"[\]{};+|\n]|\b(?:within|by|bind|keep|unless|having)\b", rest)[0].strip()
+    while condition.count(")") > condition.count("("):
+        condition = condition[: condition.rindex(")")].strip()
     if not re.search(r"[<>=]|\b(?:like|in|is)\b", condition, re.IGNORECASE):
         return None
     if re.match(rf"(?:{'|'.join(mistake.ports)})\.", condition):
