@@ -178,13 +178,10 @@ class Library:
         The input is read in the order of its times; with a lateness, in the order given, as if it
         were a stream. At the end the clock stands at the last event's time, or at `until`.
         """
-        from ensue.engine.choosing import choose_bounded_engine
         from ensue.engine.inputs import as_event
         from ensue.engine.run import Run, run_bounded
         from ensue.engine.timing import jumps
 
-        if lateness is None:
-            engine = choose_bounded_engine(engine, self._checked)
         allowed = jumps.max_jump(self._checked, max_jump, bounded=lateness is None)
         late = duration_microseconds(lateness or "0 s")
         run = Run(

@@ -1,7 +1,7 @@
 """The engines by name, the protocols that they fill, and the choice of one for a library.
 
-In comes a name from a user; out goes the engine of that name. `auto` is `step`; only for a bounded
-input with a wide window it is `batch`. Each engine is a package of its own.
+In comes a name from a user; out goes the engine of that name. `auto` is `step`. Each engine is a
+package of its own.
 """
 
 from __future__ import annotations
@@ -13,17 +13,6 @@ from ensue.engine.counts import Counts
 from ensue.errors import UsageError
 from ensue.events.event import Event
 from ensue.lang.checked import CheckedLibrary
-from ensue.lang.syntax import (
-    Both,
-    Either,
-    Filter,
-    FilterCorrelation,
-    Labelled,
-    PortRef,
-    Then,
-    Timeout,
-    Times,
-)
 
 
 class Engine(Protocol):
@@ -109,35 +98,3 @@ def engine_with_history(name: str, explain: bool) -> str:
             " has gone on; leave out `explain`"
         )
     return "step" if choose_engine(name) == "batch" else name
-
-
-WIDE_WINDOW = 200
-"""The fewest places of a window for which a bounded input goes through compiled loops."""
-
-
-def choose_bounded_engine(name: str, library: CheckedLibrary) -> str:
-    """The engine for an input that is read whole.
-
-    An event may move every place of a window: thousands of them, as in `a{5000} within 1 h`, are
-    no trouble to compiled loops and slow one by one.
-    """
-    if name == "auto" and any(
-        isinstance(each, FilterCorrelation)
-        and each.clauses.within
-        and sum(map(_places, each.branches)) >= WIDE_WINDOW
-        for each in library.correlations
-    ):
-        return "batch"
-    return choose_engine(name)
-
-
-def _places(x: Filter) -> int:
-    match x:
-        case PortRef() | Timeout():
-            return 1
-        case Labelled(_, body):
-            return _places(body)
-        case Times(body, count):
-            return count * _places(body)
-        case Both(parts) | Either(parts) | Then(parts):
-            return sum(map(_places, parts))

@@ -55,7 +55,7 @@ from ensue.cli.spark_run import (
 )
 from ensue.cli.start.process import load_pyarrow
 from ensue.cli.terminal import EXIT_FINDINGS, say
-from ensue.engine.choosing import ENGINES, choose_bounded_engine
+from ensue.engine.choosing import ENGINES, choose_engine
 from ensue.engine.run import Run
 from ensue.engine.timing import jumps
 from ensue.engine.timing.jumps import AUTO
@@ -365,7 +365,7 @@ def run(
             stopped = not running.read()
         else:
             if is_bounded:
-                engine = choose_bounded_engine(engine, library.checked)
+                engine = choose_engine(engine)
             if engine == SPARK:
                 mention_read_here(inputs)
                 run_of_library = start_on_spark(

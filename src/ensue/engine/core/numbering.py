@@ -2,9 +2,6 @@
 
 In come integers, many at a time; out goes a number for each, from 0 in the order in which values
 first come. The numbers of texts, and of keys of any kind, are for `ensue.engine.batch.input.keys`.
-
-Numbers that are given one after the other are seldom far apart. A mark for each number between the
-first and the last then tells what a sort would, many times as fast (`distinct`, `ranks_in`).
 """
 
 from __future__ import annotations
@@ -27,8 +24,6 @@ EVERYTHING: Rows = np.empty(0, np.int64)
 
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT = np.uint64(29)
-_MOST_MARKS = 8
-"""Past so many marks for each number, marking costs more than sorting."""
 
 
 @inlined
@@ -113,30 +108,3 @@ def taller(array: Any, size: int, fill: Any = 0) -> Any:
     larger = np.full(shape, fill, array.dtype) if fill else np.zeros(shape, array.dtype)
     larger[: len(array)] = array
     return larger
-
-
-def distinct(numbers: Rows) -> Rows:
-    """The numbers in their order, each once."""
-    if not numbers.size:
-        return numbers
-    low, high = int(numbers.min()), int(numbers.max())
-    if high - low > _MOST_MARKS * numbers.size:
-        # Sorted by hand: for millions of them that is several times as fast as `np.unique`.
-        held = np.sort(numbers)
-        return held[np.r_[True, held[1:] != held[:-1]]]
-    seen = np.zeros(high - low + 1, np.bool_)
-    seen[numbers - low] = True
-    return np.flatnonzero(seen) + low
-
-
-def ranks_in(known: Rows, numbers: Rows) -> Rows:
-    """The rank of each number among the known numbers, which are distinct and in order.
-
-    The rank of a number that is not known has no meaning.
-    """
-    if not known.size or int(known[-1] - known[0]) > _MOST_MARKS * known.size:
-        return np.searchsorted(known, numbers)
-    low, high = int(known[0]), int(known[-1])
-    rank_of = np.zeros(high - low + 1, np.int64)
-    rank_of[known - low] = np.arange(known.size)
-    return rank_of[np.clip(numbers, low, high) - low]

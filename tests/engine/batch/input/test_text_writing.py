@@ -13,10 +13,9 @@ from ensue.engine.batch.input.column import (
     NO_TEXTS,
     Texts,
     repeated_text,
-    try_write_texts,
     write_texts,
 )
-from ensue.engine.batch.input.text_writing import IdParts, RecentPlaces
+from ensue.engine.batch.input.text_writing import IdParts
 
 WORDS = ["", "a", "bc", "sevenXX", "eightXXX", "nineXXXXX", "ü", "日本語の長いテキスト", "x" * 100]
 
@@ -91,56 +90,6 @@ def test_causes_are_joined_in_their_order_and_each_once(width: int, old: int, ro
         ",".join(dict.fromkeys(texts[place] for place in sorted(row) if place >= 0))
         for row in places
     ]
-
-
-@pytest.mark.parametrize("longest", [3, 14, 40])
-@pytest.mark.parametrize("room", [0, 100])
-@pytest.mark.parametrize("has_rows", [False, True])
-def test_causes_of_few_ports_are_joined_in_the_same_way(
-    longest: int, room: int, has_rows: bool
-) -> None:
-    """Places count from a base on, and an action may lack a column."""
-    random = Random(longest)
-    texts = [f"{each:>{1 + each % longest}}" for each in (1, 2, 3, 1, 15, 2, 16, 7, 40, 39, 40)]
-    rows = np.arange(2, len(texts)) if has_rows else np.empty(0, np.int64)
-    places = np.array([[random.randrange(len(texts) - 2) for _ in range(4)] for _ in range(300)])
-    lacks = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 0, 1]], np.bool_)
-    actions = np.array([random.randrange(len(lacks)) for _ in range(300)])
-    columns = [3, 0, 2]
-
-    found = write_texts(
-        text_writing.join_few, 300, room,
-        Texts.of(pa.array(texts)),
-        RecentPlaces(places + 7, np.array(columns), 7, rows, actions, lacks),
-    )  # fmt: skip
-
-    found.validate(full=True)
-    bound = [
-        sorted(
-            int(row[column])
-            for column, lack in zip(columns, lacks[action], strict=True)
-            if not lack
-        )
-        for row, action in zip(places, actions, strict=True)
-    ]
-    held = texts[2:] if has_rows else texts
-    assert found.to_pylist() == [",".join(dict.fromkeys(held[p] for p in row)) for row in bound]
-
-
-def test_causes_from_before_the_texts_are_not_there() -> None:
-    """Unless the action lacks them."""
-    texts, places = Texts.of(pa.array(["e0", "e1"])), np.array([[10, 11, 10], [9, 10, 10]])
-    lacks = np.array([[False] * 3, [True, False, False]])
-    given = np.arange(3), 10, np.empty(0, np.int64)
-
-    def joined(actions: list[int]) -> pa.Array | None:
-        held = RecentPlaces(places, *given, np.array(actions), lacks)
-        return try_write_texts(text_writing.join_few, 2, 9, texts, held)
-
-    assert joined([0, 0]) is None
-    there = joined([0, 1])
-    assert there is not None
-    assert there.to_pylist() == ["e0,e1", "e0"]
 
 
 @pytest.mark.parametrize("count", [0, 1, 1024, 1025, 300_000])

@@ -16,15 +16,14 @@ def sent(labels: str = "", **places: tuple[int, ...]) -> PushedOutput:
 def test_actions_that_bind_different_ports_at_the_same_places_are_one_bundle() -> None:
     table: list[Action] = [(), (sent(a=(0,)),), (sent(a=(0,), b=(1,)),), (sent(a=(0,), c=(2,)),)]
     (bundle,) = bundles_of(table, [1, 2, 3])
-    lacks = bundle.lacks(["a", "b", "c"])
 
     assert bundle.slots == {"a": (0,), "b": (1,), "c": (2,)}
-    assert lacks[[2, 1, 3]].tolist() == [
-        [False, False, True],
-        [False, True, True],
-        [False, True, False],
+    assert bundle.without("a") is None
+    lacks = [bundle.without(port) for port in "bc"]
+    assert [each.tolist()[1:] for each in lacks if each is not None] == [
+        [True, False, True],
+        [True, True, False],
     ]
-    assert not bundle.lacks(["a"]).size
 
 
 def test_what_differs_in_labels_places_or_turn_is_made_apart() -> None:

@@ -46,14 +46,6 @@ def test_alarms_come_by_time_rule_and_start_and_before_the_rows_of_their_time(
     assert found.tolist() == sorted(range(count), key=place)
 
 
-def test_too_many_alarms_at_one_moment_are_left_to_a_sort() -> None:
-    rows, rules = np.full(100, -1), np.zeros(100, np.int64)
-    when = np.zeros((100, 3), np.int64)
-
-    assert firings.order_alarms(rows, rules, when, 100)[1] == -1
-    assert firings.order_alarms(rows, rules, when, 50)[1] == 50
-
-
 def test_rules_without_a_window_fire_among_the_others_in_the_order_of_the_library() -> None:
     """From the first event on, for which every move has yet to be worked out."""
     case = "{ case true: push new Found { first = a.n, last = b.n }; }"

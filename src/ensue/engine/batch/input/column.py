@@ -328,19 +328,6 @@ def write_texts(
 
     `room` is how many bytes a text is expected to have.
     """
-    found = try_write_texts(loop, count, room, *given, largest_offset=largest_offset)
-    assert found is not None, "this loop has all that it asks for"
-    return found
-
-
-def try_write_texts(
-    loop: Callable[..., int],
-    count: int,
-    room: float,
-    *given: Any,
-    largest_offset: int = LARGEST_OFFSET,
-) -> pa.Array | None:
-    """As `write_texts`; None if the loop lacks a text that it needs."""
     out: Any = np.empty(int(count * room * _SPARE_ROOM) + _FIRST_BYTES, np.uint8)
     ends: Any = np.zeros(count + 1, np.int32)
     row = 0
@@ -348,8 +335,6 @@ def try_write_texts(
         if len(out) > largest_offset:
             ends = ends.astype(np.int64)
         row = loop(*given, row, out, ends)
-        if row < 0:
-            return None
         if row == count:
             break
         used = int(ends[row])

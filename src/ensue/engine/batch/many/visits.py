@@ -317,7 +317,7 @@ class VisitedCells:
     def _in_order(self, room: FiringRoom, fired: int, times: Instants, first: int) -> Firings:
         """The firings in the order of the stream; the rows read begin with `first`."""
         held = room.arrays
-        alarms = _alarms_in_order(room, fired) if self.tables.has_timers else _NO_ALARMS
+        alarms = _alarms_in_order(room, fired) if self.tables.has_timers else np.empty(0, np.int64)
         order = np.asarray(
             firings.order_firings(held.rows, fired, read_only(times), first, alarms, held.when)
         )
@@ -351,20 +351,12 @@ def _driver(tables: GroupTables) -> Any:
     return visit_window if has_windows else visit_table
 
 
-_NO_ALARMS = np.empty(0, np.int64)
-
-
 def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:
-    """The firings of alarms by time, then by rule, then by the start of their key."""
+    """The firings of alarms by time, then by rule, then by the last event of their key."""
     held = room.arrays
-    alarms, count = firings.order_alarms(held.rows, held.rules, held.when, fired)
-    if count < 0:
-        # Many alarms of one moment, as after a clock that has moved far ahead.
-        alarms = np.flatnonzero(held.rows[:fired] < 0)
-        times, last_read = held.when[alarms, 0], held.when[alarms, 1]
-        alarms = alarms[np.lexsort((last_read, held.rules[alarms], times))]
-        count = len(alarms)
-    return np.asarray(alarms[:count])
+    alarms = np.flatnonzero(held.rows[:fired] < 0)
+    times, last_read = held.when[alarms, 0], held.when[alarms, 1]
+    return np.asarray(alarms[np.lexsort((last_read, held.rules[alarms], times))])
 
 
 def by_key(keys: Numbers, count: int) -> Rows:

@@ -2,9 +2,8 @@
 
 A firing is a reading that made a rule put something out, the action that says what, and what was in
 the slots of the rule's cell: numbers of readings, 0 for none. `core.cell_drivers` writes firings,
-those of many rules key by key; the compiled loops below say in which order these stand in the
-stream. Rows and times are put in order by counting; only alarms that are close to each other are
-compared. `build` turns firings into outputs.
+those of many rules key by key; the compiled loops below put these in the order of the stream, by
+counting. `build` turns firings into outputs.
 """
 
 from __future__ import annotations
@@ -57,63 +56,6 @@ class Firings:
     """How many of the events have been read, where a walk may have stopped before the last."""
     computed: Mapping[Parts, Column] = field(default_factory=dict)
     """For each firing values beside those of bound events: aggregates, by the names they have."""
-
-
-_MOST_CLOSE = 64
-"""The most alarms in one interval of time that are inserted one by one."""
-
-
-@compiled
-def order_alarms(rows: Any, rules: Any, when: Any, fired: int) -> Any:
-    """Firings that alarms have caused, by time, then by rule, then by the key's last event.
-
-    Returns how many there are, or -1 if too many of them are close to each other.
-    """
-    alarms = np.empty(fired, np.int64)
-    count = 0
-    for each in range(fired):
-        if rows[each] < 0:
-            alarms[count] = each
-            count += 1
-    if count == 0:
-        return alarms, 0
-    first = last = when[alarms[0], 0]
-    for place in range(count):
-        time = when[alarms[place], 0]
-        first = min(first, time)
-        last = max(last, time)
-    shift = np.int64(0)
-    while (last - first) >> shift > count:
-        shift += 1
-    parts = ((last - first) >> shift) + 1
-    begins = np.zeros(parts + 1, np.int64)
-    for place in range(count):
-        begins[((when[alarms[place], 0] - first) >> shift) + 1] += 1
-    for part in range(parts):
-        if begins[part + 1] > _MOST_CLOSE:
-            return alarms, -1
-        begins[part + 1] += begins[part]
-    ends = begins.copy()
-    order = np.empty(count, np.int64)
-    for place in range(count):
-        alarm = alarms[place]
-        time, rule, last_read = when[alarm, 0], rules[alarm], when[alarm, 1]
-        part = (time - first) >> shift
-        to = ends[part]
-        ends[part] += 1
-        while to > begins[part]:
-            other = order[to - 1]
-            is_later = when[other, 0] > time
-            if when[other, 0] == time:
-                is_later = rules[other] > rule
-                if rules[other] == rule:
-                    is_later = when[other, 1] > last_read
-            if not is_later:
-                break
-            order[to] = other
-            to -= 1
-        order[to] = alarm
-    return order, count
 
 
 @compiled

@@ -29,7 +29,6 @@ from ensue.engine.batch.input.column import (
     absent,
     joined,
     repeated_text,
-    try_write_texts,
     write_texts,
 )
 from ensue.engine.core.effects import Action, TriggerShape
@@ -42,8 +41,6 @@ HEAVY_BYTES = 1 << 26
 """The most bytes of batches that are kept for the sake of a few of their rows."""
 TIMER_PORT = "timer "
 """The prefix of a timer port's name, where ports are named by their numbers."""
-_FEW = 3
-"""Causes of so many ports have a loop of their own."""
 _NO_ROWS = np.empty(0, np.int64)
 
 
@@ -301,14 +298,6 @@ class Bundle:
         lacks[lacking] = True
         return lacks
 
-    def lacks(self, ports: Sequence[str]) -> Mask:
-        """Whether an action lacks a port, by action and port; without rows if none lacks any."""
-        every = [self.without(port) for port in ports]
-        none = np.zeros(1 + max(self.bound_in), np.bool_)
-        if all(each is None for each in every):
-            return np.zeros((0, len(ports)), np.bool_)
-        return np.column_stack([none if each is None else each for each in every])
-
 
 def bundles_of(table: Sequence[Action], occurring: Sequence[int]) -> list[Bundle]:
     """The bundles of the actions that occur; each output of an action is in one bundle."""
@@ -386,30 +375,10 @@ class BoundPorts:
         """The ids of the bound events, each once, in the order in which they were read."""
         if not self._ports:
             return repeated_text("", len(self))
-        found = self._recent_causes()
-        if found is not None:
-            return found
         readings = np.column_stack([self.readings(port) for port in self._ports])
         old, new, places = self._remembered.ids(readings, None)
         room = len(self._ports) * (1 + max(old.mean, new.mean))
         return write_texts(text_writing.join_texts, len(self), room, old, new, places)
-
-    def _recent_causes(self) -> pa.Array | None:
-        """The causes if all of up to three ports are bound in the last batch; else None."""
-        slots = [self._bundle.slots[port] for port in self._ports]
-        recent = self._remembered.recent_ids()
-        if recent is None or len(slots) > _FEW or any(len(each) > 1 for each in slots):
-            return None
-        ids, first, rows = recent
-        ports = [*self._ports, *self._ports[-1:] * (_FEW - len(slots))]
-        columns = np.array([self._bundle.slots[port][0] for port in ports], np.int64)
-        room = len(slots) * (1 + ids.mean)
-        return try_write_texts(
-            text_writing.join_few, len(self), room, ids,
-            text_writing.RecentPlaces(
-                self._slots, columns, first, rows, self._actions, self._bundle.lacks(ports)
-            ),
-        )  # fmt: skip
 
     def column(self, parts: Parts) -> Column:
         """The values of a name: a port, then a name in the event that is bound to it."""
