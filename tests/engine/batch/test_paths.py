@@ -70,7 +70,7 @@ for within in ("", "within 5 s"):
     )
     engine = BatchEngine(library.checked)
     engine.read_all([Event("1", "s", "T", 1, {"k": "x"}), Event("2", "s", "T", 2, {"k": "x"})])
-compiled = [keys.number_texts, cell_drivers.walk_table, cell_drivers.walk_window]
+compiled = [keys.number_texts, cell_drivers.walk]
 print(sum(len(each.stats.cache_misses) for each in compiled))
 """
 

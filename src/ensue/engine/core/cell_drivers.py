@@ -42,61 +42,52 @@ _CELL, _SLOTS, _TIMED = np.uint64(CELL), np.uint64(SLOTS), np.uint64(TIMED)
 _NEXT_DUE, _LAST_READ = np.uint64(NEXT_DUE), np.uint64(LAST_READ)
 
 
-def _visiting(windowed: bool) -> Any:
-    @uncounted
-    def visit(
-        events: Any, reached: Any, visits: Any, tables: Any, cells: Any, asked: Any, fired: Any
-    ) -> Any:
-        """Take each event through the cells of the rules that read it, in an order of the events.
+@uncounted
+def visit(
+    events: Any, reached: Any, visits: Any, tables: Any, cells: Any, asked: Any, fired: Any
+) -> Any:
+    """Take each event through the cells of the rules that read it, in an order of the events.
 
-        Returns the event's place in the order, how many of its visits are done, what is lacking,
-        and the firings. `asked` says of a move that is lacking its rule, state and letter.
-        """
-        flat, stride = cells.flat, np.uint64(cells.stride)
-        first, first_visit, count = reached
-        order, keys = events.order, events.keys
-        for step in range(first, order.size):
-            at = order[step]
-            if events.combinations[at] < 0 or keys[at] < 0:
-                continue
-            combination, of_key = np.uint64(events.combinations[at]), np.uint64(keys[at]) * stride
-            begin, end = visits.begins[combination], visits.begins[combination + U1]
-            done = first_visit if step == first else 0
-            if count + end - begin - done > fired.rows.size:
-                return step, done, LACKS_ROOM, count
-            now, reading = events.times[at], events.before + at
-            fired_before, number = count, begin + done
-            while number < end:
-                visited = np.uint64(visits.rules[number])
-                rule = rule_of(tables, visited)
-                cell = Cell(flat, of_key + np.uint64(tables.rules[visited, _CELL]))
-                state = np.uint64(flat[cell.at])
-                if windowed:
-                    state = inside(cell, rule, state, now - rule.window)
-                letter = np.uint64(visits.letters[number])
-                move, _ = step_cell(cell, rule, letter, state, now, reading, windowed)
-                if move == UNKNOWN:
-                    asked[0], asked[1], asked[2] = visited, flat[cell.at], letter
-                    break
-                # Which rules fire cannot be predicted: the next writes over what has not fired.
-                fired.rules[np.uint64(count)] = visited
-                fired.actions[np.uint64(count)] = np.int64(move >> HALF)
-                count += move >> HALF != U0
-                number += 1
-            for each in range(fired_before, count):
-                visited = np.uint64(fired.rules[each])
-                fired.rows[each] = at
-                cell = Cell(flat, of_key + np.uint64(tables.rules[visited, _CELL]))
-                copy_slots(fired.slots, each, cell, tables.facts[visited, _SLOTS])
-            if number < end:
-                return step, number - begin, LACKS_MOVE, count
-        return order.size, 0, DONE, count
-
-    return visit
-
-
-visit_table = _visiting(False)
-visit_window = _visiting(True)
+    Returns the event's place in the order, how many of its visits are done, what is lacking,
+    and the firings. `asked` says of a move that is lacking its rule, state and letter.
+    """
+    flat, stride = cells.flat, np.uint64(cells.stride)
+    first, first_visit, count = reached
+    order, keys = events.order, events.keys
+    for step in range(first, order.size):
+        at = order[step]
+        if events.combinations[at] < 0 or keys[at] < 0:
+            continue
+        combination, of_key = np.uint64(events.combinations[at]), np.uint64(keys[at]) * stride
+        begin, end = visits.begins[combination], visits.begins[combination + U1]
+        done = first_visit if step == first else 0
+        if count + end - begin - done > fired.rows.size:
+            return step, done, LACKS_ROOM, count
+        now, reading = events.times[at], events.before + at
+        fired_before, number = count, begin + done
+        while number < end:
+            visited = np.uint64(visits.rules[number])
+            rule = rule_of(tables, visited)
+            cell = Cell(flat, of_key + np.uint64(tables.rules[visited, _CELL]))
+            state = inside(cell, rule, np.uint64(flat[cell.at]), now - rule.window)
+            letter = np.uint64(visits.letters[number])
+            move, _ = step_cell(cell, rule, letter, state, now, reading)
+            if move == UNKNOWN:
+                asked[0], asked[1], asked[2] = visited, flat[cell.at], letter
+                break
+            # Which rules fire cannot be predicted: the next writes over what has not fired.
+            fired.rules[np.uint64(count)] = visited
+            fired.actions[np.uint64(count)] = np.int64(move >> HALF)
+            count += move >> HALF != U0
+            number += 1
+        for each in range(fired_before, count):
+            visited = np.uint64(fired.rules[each])
+            fired.rows[each] = at
+            cell = Cell(flat, of_key + np.uint64(tables.rules[visited, _CELL]))
+            copy_slots(fired.slots, each, cell, tables.facts[visited, _SLOTS])
+        if number < end:
+            return step, number - begin, LACKS_MOVE, count
+    return order.size, 0, DONE, count
 
 
 @uncounted
@@ -215,43 +206,33 @@ _AHEAD = 16
 """How many events ahead a cell is prefetched: the cells of many keys are in no cache."""
 
 
-def _walking(windowed: bool) -> Any:
-    @uncounted
-    def walk(events: Any, first: int, tables: Any, cells: Any, fired: Any, count: int) -> Any:
-        """Take each event through the cell of its key. Returns how far it came, and the firings.
+@uncounted
+def walk(events: Any, first: int, tables: Any, cells: Any, fired: Any, count: int) -> Any:
+    """Take each event through the cell of its key. Returns how far it came, and the firings.
 
-        Stops before an event whose move is not known, or whose firing has no room.
-        """
-        symbols, times, keys = events.symbols, events.times, events.keys
-        flat, stride = cells.flat, np.uint64(cells.stride)
-        rule, slots = rule_of(tables, U0), tables.facts[0, SLOTS]
-        moves, room, last = rule.moves, fired.rows.size, symbols.size - 1
-        moment = np.int64(0)
-        for at in range(first, symbols.size):
-            prefetch(flat, np.uint64(keys[min(at + _AHEAD, last)]) * stride)
-            cell = Cell(flat, np.uint64(keys[at]) * stride)
-            state = np.uint64(flat[cell.at])
-            if windowed:
-                moment = times[at]
-                state = inside(cell, rule, state, moment - rule.window)
-            entry = entry_of(rule, state, np.uint64(symbols[at]))
-            move = PackedMove(entry, moves[entry], moves[entry + U1])
-            # Firings, moves that are not known and moves that bind several places are rare: one
-            # test tells that an event is none of these.
-            is_rare = (move.first | move.bound) >> HALF != U0
-            if is_rare and (move.first == UNKNOWN or count == room):
-                flat[cell.at] = np.int64(state)
-                return at, count
-            take_move(cell, rule, move, moment, events.before + at, windowed)
-            if is_rare and move.first >> HALF != U0:
-                fired.rows[count] = at
-                fired.actions[count] = np.int64(move.first >> HALF)
-                copy_slots(fired.slots, count, cell, slots)
-                count += 1
-        return symbols.size, count
-
-    return walk
-
-
-walk_table = _walking(False)
-walk_window = _walking(True)
+    Stops before an event whose move is not known, or whose firing has no room.
+    """
+    symbols, times, keys = events.symbols, events.times, events.keys
+    flat, stride = cells.flat, np.uint64(cells.stride)
+    rule, slots = rule_of(tables, U0), tables.facts[0, SLOTS]
+    moves, room, last = rule.moves, fired.rows.size, symbols.size - 1
+    for at in range(first, symbols.size):
+        prefetch(flat, np.uint64(keys[min(at + _AHEAD, last)]) * stride)
+        cell = Cell(flat, np.uint64(keys[at]) * stride)
+        moment = times[at]
+        state = inside(cell, rule, np.uint64(flat[cell.at]), moment - rule.window)
+        entry = entry_of(rule, state, np.uint64(symbols[at]))
+        move = PackedMove(entry, moves[entry], moves[entry + U1])
+        # Firings, moves that are not known and moves that bind several places are rare: one
+        # test tells that an event is none of these.
+        is_rare = (move.first | move.bound) >> HALF != U0
+        if is_rare and (move.first == UNKNOWN or count == room):
+            flat[cell.at] = np.int64(state)
+            return at, count
+        take_move(cell, rule, move, moment, events.before + at)
+        if is_rare and move.first >> HALF != U0:
+            fired.rows[count] = at
+            fired.actions[count] = np.int64(move.first >> HALF)
+            copy_slots(fired.slots, count, cell, slots)
+            count += 1
+    return symbols.size, count

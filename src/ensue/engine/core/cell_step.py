@@ -220,9 +220,7 @@ def inside(cell: Any, rule: Any, state: Any, edge: Any) -> Any:
 
 
 @inlined
-def step_cell(
-    cell: Any, rule: Any, letter: Any, state: Any, moment: Any, reading: Any, windowed: Any
-) -> Any:
+def step_cell(cell: Any, rule: Any, letter: Any, state: Any, moment: Any, reading: Any) -> Any:
     """Take a cell in a state through one letter. Returns the first word of the move, and its last.
 
     The first word is `UNKNOWN` where the move has not been worked out: then only the state is
@@ -234,22 +232,21 @@ def step_cell(
         cell.flat[cell.at] = np.int64(state)
         return first, U0
     move = PackedMove(entry, first, rule.moves[entry + U1])
-    return first, take_move(cell, rule, move, moment, reading, windowed)
+    return first, take_move(cell, rule, move, moment, reading)
 
 
 @inlined
-def take_move(cell: Any, rule: Any, move: Any, moment: Any, reading: Any, windowed: Any) -> Any:
+def take_move(cell: Any, rule: Any, move: Any, moment: Any, reading: Any) -> Any:
     """Write what a move that is known does to a cell; returns the last word of the move."""
-    flat, at, bound, last = cell.flat, cell.at, move.bound, U0
+    flat, at, bound = cell.flat, cell.at, move.bound
     flat[at + (bound & LOW)] = reading
     # The test that a walk has made already: where nothing more is bound, the loop is empty.
     if (move.first | bound) >> HALF != U0:
         more = bound >> HALF
         for each in range(rule.more_from[more], rule.more_from[more + U1]):
             flat[at + np.uint64(rule.more_at[each])] = reading
-    if windowed:
-        last = rule.moves[move.entry + U2]
-        flat[at + (last & LOW)] = moment
+    last = rule.moves[move.entry + U2]
+    flat[at + (last & LOW)] = moment
     # The state is written last: what goes to no slot and no register went here.
     flat[at] = np.int64(move.first & LOW)
     return last
@@ -366,7 +363,7 @@ def take_timed(cell: Any, tables: Any, number: Any, letter: Any, now: Any, readi
         letter, port = due_letter(cell, timers, running_in(rule, np.uint64(before)), due)
         moment = value = due
     state = inside(cell, rule, np.uint64(before), moment - rule.window)
-    move, last = step_cell(cell, rule, letter, state, moment, value, True)
+    move, last = step_cell(cell, rule, letter, state, moment, value)
     if move != UNKNOWN:
         if not is_alarm:
             flat[timed + _LAST_READ] = reading

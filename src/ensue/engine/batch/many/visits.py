@@ -28,7 +28,7 @@ from ensue.engine.batch.many.row_lists import RowNumbers
 from ensue.engine.batch.output import firings
 from ensue.engine.batch.output.firings import Firings
 from ensue.engine.batch.output.remembered import TIMER_PORT
-from ensue.engine.core.cell_drivers import advance, visit_table, visit_timed, visit_window
+from ensue.engine.core.cell_drivers import advance, visit, visit_timed
 from ensue.engine.core.cell_step import DONE, LACKS_ROOM, Reached, VisitedEvents, Visits
 from ensue.engine.core.cells import Cells, FiringRoom
 from ensue.engine.core.effects import Action, PushedOutput, Sent, TriggerShape
@@ -192,7 +192,7 @@ class VisitedCells:
         self._rules = len(lists)
         self._lists, self._list_count = lists, list_count
         self._combinations = Combinations(lists, list_count)
-        self._visit = _driver(tables)
+        self._visit = visit_timed if tables.has_timers else visit
         counts = np.bincount(tables.shape_of)
         self._patience = [
             Patience(sizes().free_moves * min(_SHARED_MOVES, int(count))) for count in counts
@@ -341,14 +341,6 @@ class VisitedCells:
         self.cells.fit()
         self._lists[rule] = self._list_count
         self._combinations = Combinations(self._lists, self._list_count)
-
-
-def _driver(tables: GroupTables) -> Any:
-    """The loop that takes events through the cells of these rules."""
-    if tables.has_timers:
-        return visit_timed
-    has_windows = any(table.has_window for table in tables.tables)
-    return visit_window if has_windows else visit_table
 
 
 def _alarms_in_order(room: FiringRoom, fired: int) -> Rows:

@@ -28,7 +28,7 @@ from ensue.engine.batch.output.firings import Firings, Readings
 from ensue.engine.batch.output.order import Positions
 from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
-from ensue.engine.core.cell_drivers import walk_table, walk_window
+from ensue.engine.core.cell_drivers import walk
 from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import Cells, FiringRoom, RuleCells
 from ensue.engine.core.numbering import Rows
@@ -70,7 +70,6 @@ class ColumnCorrelation:
         self._symbols = SymbolNumbers(table.symbols)
         self._tables = PackedTables([table], [0], [machine.window], [()])
         self._cells = Cells(self._tables)
-        self._walk = walk_table if machine.window is None else walk_window
         self.patience = Patience()
         self.stopped: Positions | None = None
         """Where the first reading stands that is left, once its table has grown too large."""
@@ -124,7 +123,7 @@ class ColumnCorrelation:
         events = WalkedEvents(symbols, found.times, keys, first)
         at = fired = 0
         while True:
-            at, fired = self._walk(events, at, tables.arrays, cells.arrays, room.arrays, fired)
+            at, fired = walk(events, at, tables.arrays, cells.arrays, room.arrays, fired)
             if at == len(keys) or (self._is_outgrown(at) and found.begins_row(at)):
                 rows, _, actions, slots, _ = room.written(fired)
                 return Firings(rows, actions, slots, table.actions, read=at)

@@ -126,7 +126,7 @@ def visit(
         if lacking != 0:
             control[NEXT_VISIT], control[FIRED_COUNT], control[HAS_BOUND] = each, count, bound
             return lacking
-        _, last = step_cell(cell, rule, letter, state, now, number, True)
+        _, last = step_cell(cell, rule, letter, state, now, number)
         following = move & LOW
         bound |= np.int64(following != 0 and moves[entry + U1] != 0)
         if move >> HALF != 0:
@@ -271,7 +271,7 @@ def fire_until(limit: int, arrays: Any, fired: Any, alarms: Any) -> Any:
         if np.int64(moves[entry + U2] & LOW) >= control[CELL_WORDS]:
             control[FIRED_COUNT] = count
             return LACKS_REGISTER
-        move, last = step_cell(cell, rule, letter, state, now, now, True)
+        move, last = step_cell(cell, rule, letter, state, now, now)
         running = running_in(rule, move & LOW)
         if port >= 0:
             after_alarm(cell, rule, state, timers, running, port, now, limit)
