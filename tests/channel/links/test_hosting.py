@@ -121,6 +121,24 @@ def test_in_a_chain_events_cross_the_links_before_the_neighbour() -> None:
         assert (a.federation.sent, b.federation.sent) == (33, 3)
 
 
+def test_a_rule_between_two_channels_runs_where_its_first_event_comes_from() -> None:
+    """Events of the other side go through its channel to where it runs."""
+    with channels("left", "middle", "right") as (left, middle, right):
+        link(left, middle)
+        link(right, middle)
+        got = watching(middle, left)
+        assert eventually(lambda: is_asked(right))
+        push_all(left, story())
+        assert eventually(lambda: len(got) == 3)
+        assert [each.federation.sent for each in (left, middle, right)] == [3, 0, 0]
+        assert eventually(lambda: right.is_wanted(["A"], None))
+        push_all(right, story(4)[33:])
+        assert eventually(lambda: len(got) == 4)
+
+        assert [each.id for each in got] == ids(4)
+        assert [each.federation.sent for each in (left, middle, right)] == [4, 11, 11]
+
+
 def test_an_event_of_the_asking_channel_goes_to_the_rule() -> None:
     with channels("near", "far") as (near, far):
         link(near, far)
@@ -137,7 +155,7 @@ def test_an_event_of_the_asking_channel_goes_to_the_rule() -> None:
 
 
 @pytest.mark.parametrize(
-    "why", ["supplier", "consumer", "neighbour", "time to live", "host", "process", "long"]
+    "why", ["supplier", "consumer", "circle", "time to live", "host", "process", "long"]
 )
 def test_events_cross_where_outputs_would_not_save_any(why: str) -> None:
     with channels("near", "far", "third") as (near, far, third):
@@ -151,8 +169,12 @@ def test_events_cross_where_outputs_would_not_save_any(why: str) -> None:
             far.suppliers.connect("own", ["A"])
         if why == "consumer":
             far.consumers.connect("log", lambda _: None, want("A"))
-        if why == "neighbour":
+        if why == "circle":
             link(third, far)
+            link(third, near)
+            # Only then it is known that an event of `near` may come by `third` too.
+            ways = far.federation._routes
+            assert eventually(lambda: not ways.are_apart())
         got: list[Event] = []
         rules = RULES
         if why == "long":
@@ -253,12 +275,21 @@ def test_where_both_ends_have_events_at_once_each_is_read_once(seed: int) -> Non
     both_ends(seed)
 
 
-def both_ends(seed: int) -> None:
+@pytest.mark.usefixtures("switching")
+@pytest.mark.parametrize("seed", range(10))
+def test_where_both_neighbours_have_events_at_once_each_is_read_once(seed: int) -> None:
+    both_ends(seed, "third")
+
+
+def both_ends(seed: int, third: str = "near") -> None:
     chance = random.Random(seed)
-    with channels("near", "far") as (near, far):
+    with channels(*dict.fromkeys(("near", "far", third))) as (near, far, *others):
         got: list[Event] = []
-        for each in (near, far):
+        beside = others[0] if others else near
+        for each in (near, far, *others):
             each.dispatch_by("pool", threads=2)
+        if others:
+            link(beside, far)
         is_late = chance.random() < 0.3
         if not is_late:
             link(near, far)
@@ -266,7 +297,7 @@ def both_ends(seed: int) -> None:
         if is_late:
             host, port = near.federation.listen()
             far.federation.connect(host, port, backoff="2 ms", seed=1)
-        assert eventually(lambda: is_asked(near))
+        assert eventually(lambda: is_asked(near) and is_asked(beside))
 
         def supply(origin: Channel, name: str, pause: float) -> None:
             time.sleep(pause)
@@ -275,7 +306,7 @@ def both_ends(seed: int) -> None:
 
         threads = [
             threading.Thread(target=supply, args=(origin, name, chance.random() * 0.004))
-            for origin, name in ((near, "n"), (near, "m"), (far, "f"))
+            for origin, name in ((near, "n"), (beside, "m"), (far, "f"))
         ]
         for thread in threads:
             thread.start()
@@ -359,7 +390,7 @@ WANTED = (RemoteWant("A", None, None), RemoteWant("B", None, None))
 def asking(near: Channel, link: Kept, version: int = 1, **changes: Any) -> None:
     """Let the channel `far#1` say what it asks for."""
     given: dict[str, Any] = {
-        "at": near.federation.id,
+        "at": (near.federation.id,),
         "key": "far#1/k",
         "library": RULES.running_text,
         "name": "Ten",
@@ -379,7 +410,8 @@ def watched(near: Channel) -> Kept:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"library": "eventtype"}, {"name": "Nine"}, {"key": "other#1/k"}, {"at": "other#1"}]
+    "changes",
+    [{"library": "eventtype"}, {"name": "Nine"}, {"key": "other#1/k"}, {"at": ("other#1",)}],
 )
 def test_a_rule_that_cannot_run_leaves_the_events_to_whoever_asks(changes: dict[str, Any]) -> None:
     near = channel("near")

@@ -36,6 +36,7 @@ from ensue.channel.links.hosting import OPEN, AskedRules, HostedRule, HostedRule
 from ensue.channel.links.link import ChannelLink, FederationHost
 from ensue.channel.links.messages import (
     LONGEST_PATH,
+    NEIGHBOURS_ASKED,
     Advert,
     Carried,
     News,
@@ -322,7 +323,8 @@ class Federation:
         """Decide which rules run elsewhere, and tell the neighbours what is wanted."""
         neighbours = self._routes.neighbours
         links = self._routes.all_links()
-        self._asked.choose(neighbours, len(neighbours) == 1 and all(e.queues_news for e in links))
+        asks = len(neighbours) <= NEIGHBOURS_ASKED and all(each.queues_news for each in links)
+        self._asked.choose(neighbours, asks and self._routes.are_apart())
         self._tell_own()
 
     def _tell_own(self) -> None:
@@ -416,7 +418,7 @@ class Federation:
             self._tell_own()
         targets = [each for each in found if isinstance(each, RemoteChannel)]
         for asked in elsewhere:
-            host = self._targets.get(asked.told.at)
+            host = self._targets.get(asked.host)
             if host is not None and host not in targets:
                 targets.append(host)
         rules = [each.told.key for each in here], [each.told.key for each in elsewhere]
@@ -441,7 +443,7 @@ class Federation:
         asked = self._asked.of(key)
         if asked is not None:
             if asked.told.runs:
-                blocked = self._send_for(asked.told.at, key, event)
+                blocked = self._send_for(asked.host, key, event)
             else:
                 blocked = self._channel.spread_to(event, (asked.consumer.receiver,))
             self._channel.wait_for_room(blocked)
@@ -550,6 +552,7 @@ class Federation:
         event, origin = message.event, message.origin
         receivers: Sequence[Receiver] = self._channel.lookup.find(event)
         also: Sequence[Receiver] = ()
+        later: list[str] = []
         with self._changing():
             destinations = dict.fromkeys(message.destinations)
             found = self.remote.find(event)
@@ -569,6 +572,14 @@ class Federation:
                 receivers = Readers(also, away).of(receivers)
                 if has_offered or has_kept:
                     self._tell_own()
+                # It has come by another way than that of the channel which runs the rule.
+                later = [
+                    each.told.key
+                    for each in elsewhere
+                    if each.told.runs
+                    and each.told.key not in message.rules
+                    and each.host not in (*message.destinations, neighbour)
+                ]
             rules = (*message.rules, *(each.told.key for each in here))
         onwards: list[Blocked] = []
         if others := tuple(name for name in destinations if name not in mine):
@@ -578,6 +589,8 @@ class Federation:
             to = receivers if self.id in destinations else also
             if to or self.id in destinations:
                 onwards += self._channel.spread_to(event, to)
+            for key in later:
+                self._send_on(key, event)
         return onwards
 
     def _receive_for_rule(self, message: Carried) -> Sequence[Blocked]:
@@ -590,8 +603,15 @@ class Federation:
             if asked is not None and not asked.has_left:
                 if asked.state == OPEN:
                     # News of the rule has been overtaken.
-                    (self._asked.agree if is_output else self._asked.keep)(asked)
+                    if is_output:
+                        self._asked.agree(asked, message.origin)
+                    else:
+                        self._asked.keep(asked)
                     self._tell_own()
+                if not is_output and asked.told.runs:
+                    # Another neighbour has offered the rule too.
+                    self.later.append(partial(self._send_on, asked.told.key, event))
+                    return ()
                 if is_output == asked.told.runs:
                     to = (asked.consumer.receiver,)
                     event = asked.step.wrapped(event) if is_output else event

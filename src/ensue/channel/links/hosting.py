@@ -1,13 +1,17 @@
 """Rules that run in the channel at the other end of a link: outputs cross it in place of events.
 
-A consumer of `correlated(...)` needs the events of a rule's ports. Where its channel has a single
-neighbour, over TCP, all of them may come over that link. So the channel tells the neighbour the
-rule along with what its ports want (`RemoteRule`), and the first event decides:
+A consumer of `correlated(...)` needs the events of a rule's ports. All of them may come over one
+link. So the channel tells its neighbours, over TCP, the rule along with what its ports want
+(`RemoteRule`), and the first event decides:
 
 - It arises in the asking channel, which keeps its rule (`KEPT`) and says so.
-- It comes to the neighbour, which keeps the event and all later ones, and offers to run the rule.
+- It comes to a neighbour, which keeps the event and all later ones, and offers to run the rule.
   The asking channel agrees if its rule has read nothing: from then on the rule is `AWAY`, and the
-  neighbour runs it with what it has kept. Otherwise the neighbour sends what it has kept.
+  neighbour runs it with what it has kept. Otherwise the neighbour sends what it has kept. So does
+  another one that has offered it too, and the asking channel sends that on to the rule.
+
+Neighbours are asked where they are linked through the asking channel alone, so that what one of
+them has sent first is read first.
 
 So a rule has read nothing when it moves, and no state has to travel. Every event names the rules
 that read it elsewhere (`Carried.rules`), so that it is read once, by whichever end. When the link
@@ -89,6 +93,11 @@ class AskedRule:
     state: Literal["open", "kept", "away"] = "open"
 
     @property
+    def host(self) -> str:
+        """Where it is away."""
+        return self.told.at[0]
+
+    @property
     def has_left(self) -> bool:
         return self.consumer.wants is not self.wanted or self.consumer.has_left
 
@@ -114,22 +123,25 @@ class AskedRules:
         return self._asked.get(key) if key is not None else None
 
     def choose(self, neighbours: Sequence[str], asks: bool) -> None:
-        """Decide which rules are asked for. With `asks`, the one neighbour can be asked."""
+        """Decide which rules are asked for. With `asks`, the neighbours can be asked."""
         for each in list(self._asked.values()):
             if each.has_left:
                 self._forget(each)
                 continue
-            if each.state == AWAY and each.told.at not in neighbours:
-                self._come_back(each, OPEN)
-            if each.state == OPEN and neighbours and not (asks and each.told.at in neighbours):
-                self.keep(each)
+            if each.state == AWAY and each.host not in neighbours:
+                self._come_back(each, KEPT if neighbours else OPEN)
+            if each.state == OPEN and neighbours:
+                if asks:
+                    each.told = msgspec.structs.replace(each.told, at=tuple(neighbours))
+                else:
+                    self.keep(each)
         if not neighbours:
             return
         for consumer in self._channel.consumers:
             if consumer.may_move:
                 consumer.may_move = False
                 if asks:
-                    self._ask(consumer, neighbours[0])
+                    self._ask(consumer, tuple(neighbours))
 
     def meet(self, event: Event, rules: Sequence[str] = ()) -> tuple[list[AskedRule], bool]:
         """An event is to be read here, but by `rules`: others that are open run here from now on.
@@ -152,13 +164,13 @@ class AskedRules:
         asked.state = KEPT
         self._index.remove(asked)
 
-    def agree(self, asked: AskedRule) -> None:
-        """Let a rule run where it was asked to, if it has read nothing here."""
+    def agree(self, asked: AskedRule, host: str) -> None:
+        """Let a rule run at a neighbour that was asked to, if it has read nothing here."""
         if not asked.consumer.run_away(asked.step, asked.wanted):
             self.keep(asked)
             return
         asked.state = AWAY
-        asked.told = msgspec.structs.replace(asked.told, wants=(), runs=True)
+        asked.told = msgspec.structs.replace(asked.told, at=(host,), wants=(), runs=True)
         self.away |= {asked.consumer.receiver}
 
     def learn(self, route: Route) -> bool:
@@ -166,10 +178,10 @@ class AskedRules:
         has_changed = False
         for asked in list(self._asked.values()):
             is_offered = asked.told.key in route.offers
-            if asked.told.at != route.channel or asked.has_left:
+            if route.channel not in asked.told.at or asked.has_left:
                 continue
             if asked.state == OPEN and is_offered:
-                self.agree(asked)
+                self.agree(asked, route.channel)
                 has_changed = True
             elif asked.state == AWAY and not is_offered:
                 self.keep(asked)
@@ -200,7 +212,7 @@ class AskedRules:
         self._index.remove(asked)
         self.away -= {asked.consumer.receiver}
 
-    def _ask(self, consumer: Consumer, neighbour: str) -> None:
+    def _ask(self, consumer: Consumer, neighbours: tuple[str, ...]) -> None:
         wanted, quality = consumer.wants, consumer.quality
         if not isinstance(wanted, Correlated) or wanted.library.checked.ontology is not None:
             return
@@ -222,7 +234,7 @@ class AskedRules:
         number = next(self._numbers)
         key = f"{self._own}/{consumer.name[:100]}#{number}"
         told = RemoteRule(
-            neighbour,
+            neighbours,
             key,
             selected_library(wanted).running_text,
             wanted.name,
@@ -349,7 +361,7 @@ class HostedRules:
     def _asked_of_this(self, route: Route) -> dict[str, RemoteRule]:
         """What a channel asks for, under keys that no other channel can have."""
         prefix = f"{route.channel}/"
-        mine = [each for each in route.rules if each.at == self._links.id]
+        mine = [each for each in route.rules if self._links.id in each.at]
         return {each.key: each for each in mine if each.key.startswith(prefix)}
 
     def unhosted(self, route: Route) -> Iterator[EventWant]:
@@ -362,12 +374,17 @@ class HostedRules:
     def read_by(
         self, found: Iterable[object], origin: str, rules: Sequence[str]
     ) -> list[HostedRule]:
-        """The rules among targets that read an event here.
+        """The rules among targets that read an event here, and not elsewhere.
 
         What arises in the asking channel is for its rule only if it says so.
         """
         hosted = [each for each in found if isinstance(each, HostedRule)]
-        return [each for each in hosted if origin != each.asking or each.told.key in rules]
+        return [
+            each
+            for each in hosted
+            if (each.told.key in rules) == (origin == each.asking)
+            and (each.told.runs or origin != each.asking)
+        ]
 
     def read(self, rules: Sequence[HostedRule], event: Event) -> tuple[list[Receiver], bool]:
         """Let rules read an event: who gets it, and whether any rule is newly offered."""

@@ -42,6 +42,7 @@ LONGEST_RULE = 8_192
 """The longest text of a library that another channel is asked to run, in characters."""
 RULES_A_CHANNEL = 8
 WANTS_A_RULE = 64
+NEIGHBOURS_ASKED = 8
 RULES_OFFERED = CHANNELS * RULES_A_CHANNEL
 
 LONGEST_FILTER = 16_384
@@ -62,13 +63,13 @@ class RemoteWant(msgspec.Struct, frozen=True, array_like=True):
 
 
 class RemoteRule(msgspec.Struct, frozen=True, array_like=True):
-    """A rule that the channel `at`, a neighbour, is asked to run for a consumer, known by `key`.
+    """A rule that one of the channels `at`, neighbours, is asked to run for a consumer, by a `key`.
 
     `library` is the text of all that runs, `name` one correlation of it. Times are in microseconds.
     `wants` is what its ports want, until the asking channel has agreed that the rule `runs` there.
     """
 
-    at: Name
+    at: Annotated[tuple[Name, ...], msgspec.Meta(max_length=NEIGHBOURS_ASKED)]
     key: Name
     library: Annotated[str, msgspec.Meta(max_length=LONGEST_RULE)]
     name: Name | None

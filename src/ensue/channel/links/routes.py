@@ -98,6 +98,15 @@ class Routes(Generic[LinkLike]):
             return []
         return [self._tell(self._own, (self._own,), *said)]
 
+    def are_apart(self) -> bool:
+        """Whether every way from one neighbour to another leads through this channel."""
+        for neighbour, links in self._links.items():
+            for other in self._links.keys() - {neighbour}:
+                route = self._learned[links[0]].get(other)
+                if route is not None and route.path and self._own not in route.path:
+                    return False
+        return True
+
     def own_route_of(self, neighbour: str) -> Route | None:
         """What a neighbour has told of itself last, over whichever link."""
         routes = [self._learned[link].get(neighbour) for link in self.links_to(neighbour)]
@@ -279,7 +288,7 @@ def _size(route: Route) -> int:
     for each in route.wants:
         texts += (each.type or "", each.source or "", each.where or "")
     for rule in route.rules:
-        texts += (rule.at, rule.key, rule.library, rule.name or "")
+        texts += (*rule.at, rule.key, rule.library, rule.name or "")
         for each in rule.wants:
             texts += (each.type or "", each.source or "", each.where or "")
     texts += route.offers
