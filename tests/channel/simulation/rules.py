@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 
 from ensue.channel import Channel, VirtualClock, build, correlated
 from ensue.channel.consumers import Consumer
+from ensue.channel.links.asking import AWAY, KEPT, OPEN
 from ensue.channel.links.federation import Federation
-from ensue.channel.links.hosting import AWAY, KEPT, OPEN
 from ensue.channel.lookup.wants import Wants
 from ensue.events.event import Event
 from ensue.library import Library

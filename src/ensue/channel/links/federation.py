@@ -5,7 +5,7 @@ Every channel tells its neighbours its route to each known channel, with the wan
 way removes itself from the list, groups the remaining destinations by link, and sends one message
 over each of these links. So no event goes in circles or arrives twice, a link carries only events
 that are wanted beyond it, and no channel needs a link to every other channel. A rule whose events
-all come over one link runs at its other end (`hosting`).
+all come over one link runs at its other end (`hosting`, `asking`).
 
 The kind of link (`inprocess` or `tcp`) decides how a message is carried. Each destination of each
 event is in one of three states: it was reached, the event is in transit, or the event is counted as
@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ensue.channel.delivery.blocked import Blocked
+from ensue.channel.links.asking import OPEN, AskedRules
 from ensue.channel.links.duplicates import DuplicateFilter
 from ensue.channel.links.faults import LinkCounts, LinkFault, LinkFaultError
-from ensue.channel.links.hosting import OPEN, AskedRules, HostedRule, HostedRules
+from ensue.channel.links.hosting import HostedRule, HostedRules
 from ensue.channel.links.link import ChannelLink, FederationHost
 from ensue.channel.links.messages import (
     LONGEST_PATH,
