@@ -16,7 +16,7 @@ from tests.agreement.kinds import GROUPED, trial
 
 OFTEN = {"usual": 6, "rare": 6, "related": 12, "chains": 8, "alike": 3, "together": 1}
 WHEEL = [*(kind for kind, times in OFTEN.items() for _ in range(times)), *GROUPED]
-SHORT = range(3 * len(WHEEL))
+SHORT = range(2 * len(WHEEL))
 ALWAYS = ("reference", "step", "batch")
 OTHER_WAYS = 4
 

@@ -31,7 +31,7 @@ from tests.spark.streaming.cutting import write_pieces
 from tests.spark.streaming.sensors import LATENESS, arriving, expected, found, readings, table
 
 SHORT = (1, 2)
-KILLS, FEW_KILLS = 10, 2
+KILLS, FEW_KILLS = 10, 1
 LONGEST_START = 900
 FILES_A_LIFE = 3
 """About as many micro-batches as a driver has done when it is killed."""
