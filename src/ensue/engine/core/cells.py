@@ -8,7 +8,7 @@ order of the rules. Keys are numbers here; new keys have cells of zeros, which s
 has read nothing.
 
 `Cells` owns the array, and makes it larger when keys or registers are added. `RuleCells` is the
-part of one rule: snapshots, rules that leave a group and the linear form read and write it.
+part of one rule: snapshots, and rules that leave a group, read and write it.
 `FiringRoom` has the arrays for firings. The loops of `cell_drivers` move cells and write firings.
 """
 
@@ -204,7 +204,7 @@ class RuleCells:
             key_room = self._cells.key_room
             drop_expired(edge, self._rule, key_room, tables.arrays, self._cells.arrays)
 
-    # --- starts, as snapshots and the linear form have them ---------------------------------------
+    # --- starts, as snapshots have them -----------------------------------------------------------
 
     def starts_of(self, chosen: Rows) -> Instants:
         """For each of the keys and each state of the machine its start.

@@ -9,7 +9,7 @@ A *symbol* is a set of atoms that an event satisfies, or the firing of timers. A
 states of the machine; with a window also which register holds which start, and in which order the
 registers are (`machine_tables`). State 0 is that of a key that has read nothing. `Symbols` numbers
 the bits of events (which ports and predicates of a rule they match) as they occur; `Patience` says
-when a table that keeps growing is left for the form that is linear in the expression.
+when a table that keeps growing is left, so that its rule goes on event by event.
 """
 
 from __future__ import annotations

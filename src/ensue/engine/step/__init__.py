@@ -1,6 +1,6 @@
 """The step engine: one event in, outputs out.
 
-`stream` has the clock, the rules and their order. `dispatch` generates, for each event type, the
+`stream` has the clock, the rules and their order. `dispatch` has, for each event type, the
 function that checks an event and finds the rules which read it. A rule is stepped by itself, in
 Python (`ensue.engine.core.instances`), or, where enough rules share a key, in a cell, by a compiled
 loop (`many`). `saving` turns the state of a stream into plain data and back.
