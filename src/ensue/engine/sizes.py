@@ -30,8 +30,7 @@ class Sizes:
     of sixteen it is quicker to visit their cells. Compiled loops also take half a second to load.
     """
     table_states: int = 20_000
-    """The most states of a table; with more, a rule goes on without one.
-    """
+    """The most states of a table; with more, a rule goes on without one."""
     free_moves: int = 1024
     """The moves of a table that may be worked out before they are counted against events."""
     free_moves_of_cells: int = 8192
