@@ -155,7 +155,8 @@ class AskedRules:
         """What consumers want to be sent, but for those whose rules neighbours are asked to run."""
         is_open = {each.consumer for each in self._asked.values() if each.state == OPEN}
         for each in self._channel.consumers:
-            if each not in is_open and each.state != "disconnected":
+            # One that has just come is told of when it has been decided whom to ask.
+            if each not in is_open and not each.may_move and each.state != "disconnected":
                 yield from each.looked_up()
 
     def _come_back(self, asked: AskedRule, state: Literal["open", "kept"]) -> None:
