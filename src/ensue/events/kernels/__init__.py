@@ -1,5 +1,1 @@
-"""Compiled loops over the bytes of events.
-
-A loop only marks a row that it cannot read: such a row is read singly by other code, which finds
-the reason.
-"""
+"""Compiled loops that write the bytes of events, and what all compiled loops share."""

@@ -11,11 +11,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-_HERE = Path(__file__).parent
+_PACKAGE = Path(__file__).parents[2]
+_WALKS = _PACKAGE / "engine" / "core"
+"""Where the loops are that take columns through cells."""
 
 
 def has_compiled_loops() -> bool:
-    """Whether the loops that read files have been compiled, without which no run in columns is."""
+    """Whether the loops of most runs in columns have been compiled."""
     return any(any(folder.glob(own)) for folder, own, _ in _folders())
 
 
@@ -31,13 +33,13 @@ def folder_of_loops() -> Path | None:
 
 def _folders() -> Iterator[tuple[Path, str, str]]:
     """The folders of compiled code, with the patterns of the files of these loops, and of all."""
-    below = f"{_HERE.name}_*/*.nbi"
+    below = f"{_WALKS.name}_*/*.nbi"
     named = os.environ.get("NUMBA_CACHE_DIR")
     if named:
         yield Path(named), below, "*/*.nbi"
     # What is beside the source is used wherever it may be kept now.
-    package = _HERE.parents[1]
-    yield package, f"{_HERE.relative_to(package)}/__pycache__/*.nbi", "**/__pycache__/*.nbi"
+    own = f"{_WALKS.relative_to(_PACKAGE)}/__pycache__/*.nbi"
+    yield _PACKAGE, own, "**/__pycache__/*.nbi"
     if named:
         return
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")

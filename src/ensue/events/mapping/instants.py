@@ -1,8 +1,7 @@
 """Instants of whole columns, as `values` reads single ones.
 
 In comes an Arrow column of timestamps, texts or numbers, with a unit or a pattern if it has one;
-out go microseconds since 1970, and the rows that are null or were not read. Compiled loops are
-loaded for text only.
+out go microseconds since 1970, and the rows that are null or were not read.
 """
 
 from __future__ import annotations
@@ -153,21 +152,50 @@ def _of_pattern(
     return ReadInstants(values, missing, unread)
 
 
-def _spans(text: pa.Array) -> tuple[Any, Any]:
-    _, offsets, data = text.buffers()
-    width: Any = np.int64 if pa.types.is_large_string(text.type) else np.int32
-    ends = np.frombuffer(offsets, width)[text.offset : text.offset + len(text) + 1]
-    held = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return held, ends.astype(np.int64)
-
-
 def _of_text(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
-    data, ends = _spans(text)
-    values, unread = times_in_text(data, ends[:-1], ends[1:], zone)
-    others = np.flatnonzero(unread & ~null_rows(text))
+    """RFC 3339 is read by Arrow, and texts that are not quite that by `patterned`."""
+    whole = _cast(text, _LENGTH_WITH_OFFSET, "UTC")
+    if whole is not None:
+        return whole
+    local = _cast(text, _LENGTH, None)
+    if local is not None and zone is not None:
+        return in_zone(local[0], zone)
+    values, unread = np.zeros(len(text), np.int64), ~null_rows(text)
+    if local is not None:
+        return values, unread
+    is_usual = np.asarray(pc.fill_null(pc.match_substring_regex(text, _RFC_3339), False))
+    if is_usual.any():
+        usual = _cast(text.filter(pa.array(is_usual)), _LENGTH_WITH_OFFSET, "UTC")
+        if usual is not None:
+            values[is_usual], unread[is_usual] = usual
+    others = np.flatnonzero(unread)
     if len(others):
         values[others], unread[others] = _of_other_forms(text.take(pa.array(others)), zone)
     return values, unread
+
+
+_LENGTH, _LENGTH_WITH_OFFSET = len("2024-05-06T07:08:09"), len("2024-05-06T07:08:09Z")
+_RFC_3339 = (
+    r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?"
+    r"(?:Z|[+-][0-9]{2}:[0-9]{2})$"
+)
+
+
+def _cast(text: pa.Array, least: int, zone: str | None) -> tuple[Any, Any] | None:
+    """Times of texts that Arrow reads, and those outside of the calendar; None if it refuses one.
+
+    Texts have a length of `least` or more: Arrow reads a day and an hour alone, too.
+    """
+    if (pc.min(pc.binary_length(text)).as_py() or 0) < least:
+        return None
+    for unit in ("us", "ns"):
+        try:
+            found = text.cast(pa.timestamp(unit, zone))
+        except pa.ArrowInvalid:
+            # More digits than a unit has.
+            continue
+        return _scaled(_filled(found.cast(pa.int64()), 0), unit)
+    return None
 
 
 def _of_other_forms(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
@@ -183,29 +211,12 @@ def _of_other_forms(text: pa.Array, zone: ZoneInfo | None) -> tuple[Any, Any]:
     return values, unread
 
 
-def times_in_text(data: Any, begins: Any, ends: Any, zone: ZoneInfo | None) -> tuple[Any, Any]:
-    """The instants of RFC 3339 texts in a block of bytes, and the rows that were not read."""
-    from ensue.events.kernels.values import LOCAL, READ, parse_times
-
-    values, how = np.empty(len(begins), np.int64), np.empty(len(begins), np.uint8)
-    parse_times(data, begins, ends, EARLIEST, LATEST, values, how)
-    unread = how != READ
-    local = how == LOCAL
-    if zone is not None and local.any():
-        values[local], wrong = in_zone(values[local], zone)
-        unread[local] = wrong
-    return values, unread
-
-
 def whole_numbers_in(text: pa.Array) -> tuple[Any, Any]:
     """The integers of at most 18 digits in a column of text, and the rows that have one."""
-    from ensue.events.kernels.values import parse_whole_numbers
-
-    data, ends = _spans(text)
-    numbers, ok = np.empty(len(text), np.int64), np.empty(len(text), np.bool_)
-    if parse_whole_numbers(data, ends[:-1], ends[1:], numbers, ok) == 0 and len(text):
-        ok[:] = False
-    return numbers, ok
+    ok = np.asarray(pc.fill_null(pc.match_substring_regex(text, r"^-?[0-9]{1,18}$"), False))
+    if not ok.all():
+        text = pc.if_else(pa.array(ok), text, "0")
+    return text.cast(pa.int64()).to_numpy(), ok
 
 
 def _of_numbers_in_text(text: pa.Array, unit: str) -> tuple[Any, Any]:
