@@ -8,6 +8,7 @@ tried where Spark itself would take a second for each micro-batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
@@ -24,23 +25,47 @@ from ensue.spark.streaming.chunks import (
 from ensue.spark.streaming.column_chunks import pack_columns
 
 
+@dataclass
 class State:
-    """What Spark's `GroupState` is to a function: bytes that come back next time."""
+    """What Spark's states of one bucket are to a function: bytes that come back next time."""
 
-    def __init__(self) -> None:
-        self._held: tuple[Any, ...] | None = None
+    head: dict[int, bytes] = field(default_factory=dict)
+    parts: dict[int, bytes] = field(default_factory=dict)
+    slices: dict[int, bytes] = field(default_factory=dict)
 
     @property
+    def states(self) -> tuple[_Value, _Map, _Map]:
+        return _Value(self.head), _Map(self.parts), _Map(self.slices)
+
+    @property
+    def size(self) -> int:
+        held = (self.head, self.parts, self.slices)
+        return sum(len(data) for each in held for data in each.values())
+
+
+class _Map:
+    def __init__(self, held: dict[int, bytes]) -> None:
+        self._held = held
+
+    def getValue(self, key: tuple[int]) -> tuple[bytes] | None:  # noqa: N802
+        return (self._held[key[0]],) if key[0] in self._held else None
+
+    def updateValue(self, key: tuple[int], value: tuple[Any, ...]) -> None:  # noqa: N802
+        self._held[key[0]] = value[0]
+
+    def removeKey(self, key: tuple[int]) -> None:  # noqa: N802
+        del self._held[key[0]]
+
+
+class _Value(_Map):
     def exists(self) -> bool:
-        return self._held is not None
+        return 0 in self._held
 
-    @property
-    def get(self) -> tuple[Any, ...]:
-        assert self._held is not None
-        return self._held
+    def get(self) -> tuple[bytes]:
+        return (self._held[0],)
 
-    def update(self, value: tuple[Any, ...]) -> None:
-        self._held = value
+    def update(self, newValue: tuple[Any, ...]) -> None:  # noqa: N803
+        self._held[0] = newValue[0]
 
 
 class SimulatedStream:
@@ -66,11 +91,13 @@ class SimulatedStream:
         for key in buckets:
             state = State() if key[0] in STATELESS_GROUPS else self.states.setdefault(key, State())
             rows = [row for row in packed if (row["group"], row["bucket"]) == key]
-            for frame in run_bucket(tuple(self._task), key, iter([pd.DataFrame(rows)]), state):
+            for frame in run_bucket(
+                tuple(self._task), key, iter([pd.DataFrame(rows)]), state.states
+            ):
                 for chunk in frame["chunk"]:
                     found += [] if chunk is None else from_bytes(chunk).to_pylist()
         return found
 
     @property
     def size(self) -> int:
-        return sum(len(each.get[0]) for each in self.states.values())
+        return sum(each.size for each in self.states.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from random import Random
 from typing import Any
 
@@ -17,7 +18,7 @@ from ensue.spark.streaming.job import StreamJob, StreamOptions, default_buckets
 from tests.engine.forged_snapshots import changed
 
 from .sensors import LIBRARY, START, as_found, event_of, found, readings, table
-from .simulation import SimulatedStream, State
+from .simulation import SimulatedStream
 
 TYPES, JUMP, SILENCE, EXTREMES = (
     LIBRARY[: LIBRARY.index("Alarm correlation")],
@@ -211,7 +212,7 @@ def test_a_state_that_was_changed_on_purpose_is_refused_in_our_words_or_goes_on(
     stream.read(rows[:30], LIBRARY, **options)
     assert stream._stream is not None
     simulated = stream._stream
-    right = {key: state.get[0] for key, state in simulated.states.items()}
+    right = deepcopy(simulated.states)
     frame = stream._spark.createDataFrame(table(rows[30:])).coalesce(1)
     job = StreamJob.of(frame, ensue.parse(LIBRARY), options=StreamOptions(buckets=2, **options))
     more = job.rows().toArrow()
@@ -219,9 +220,11 @@ def test_a_state_that_was_changed_on_purpose_is_refused_in_our_words_or_goes_on(
     for seed in range(60):
         random = Random(seed)
         attacked = random.choice(sorted(right))
-        for key, held in right.items():
-            state = simulated.states[key] = State()
-            state.update((changed(held, random) if key == attacked else held,))
+        simulated.states = deepcopy(right)
+        state = simulated.states[attacked]
+        held = random.choice([each for each in (state.head, state.parts, state.slices) if each])
+        place = random.choice(sorted(held))
+        held[place] = changed(held[place], random)
         try:
             simulated.read([more])
             outcomes.add("went on")

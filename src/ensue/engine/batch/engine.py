@@ -280,11 +280,11 @@ class BatchEngine:
                 self.clock,
                 self.rows_read,
                 self._next_row,
-                [*self._states().values()],
+                [*self.states().values()],
             )
         )
 
-    def _states(self) -> dict[str, bytes]:
+    def states(self) -> dict[str, bytes]:
         """The states of correlations, by their names, without what has left a window by now."""
         if self.clock is not None:
             now = max(self.clock, self._passed_time)
@@ -312,7 +312,7 @@ class BatchEngine:
     def change(self, library: CheckedLibrary) -> None:
         """Run another library from now on. A correlation that means the same keeps its state."""
         before = {each.name: each for each in self._library.correlations}
-        known = self._states()
+        known = self.states()
         states = {
             each.name: known[each.name]
             for each in library.correlations
@@ -372,7 +372,7 @@ class BatchEngine:
 
     def _sweep(self, clock: int) -> None:
         # Keys keep their numbers as long as a run goes on, also keys that hold nothing.
-        before, states = self._numbered_keys(), self._states()
+        before, states = self._numbered_keys(), self.states()
         self._set_up(self._library)
         self._restore_rules(states)
         self._sweeps.done(before, self._numbered_keys(), clock)

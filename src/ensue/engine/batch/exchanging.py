@@ -202,7 +202,7 @@ def _cannot_move(name: str, why: str) -> SnapshotError:
     )
 
 
-def _machine(library: CheckedLibrary, correlation: Correlation) -> Machine | None:
+def machine_of(library: CheckedLibrary, correlation: Correlation) -> Machine | None:
     planned = brought_plan(library, correlation) or plan(correlation)
     return None if planned.form == "memory" else planned.machine
 
@@ -237,7 +237,7 @@ def states_from_step(
             moved = msgspec.structs.replace(rule, machine=number)
             states[rule.name] = SavedEvents(clock, plain, moved).encode()
             continue
-        machine = _machine(library, correlation)
+        machine = machine_of(library, correlation)
         if machine is None or save_machine(machine) != plain:
             raise _cannot_move(rule.name, "its machine is built differently today")
         asked, whole = running.remembered.names, running.remembered.whole
@@ -274,6 +274,6 @@ def _rule_of(
     else:
         return by_events.rule, by_events.machine
     column = msgspec.msgpack.decode(state, type=ColumnState)
-    machine = _machine(library, correlation)
+    machine = machine_of(library, correlation)
     assert machine is not None, "what runs in columns has a machine"
     return saved_rule(correlation, machine, column), save_machine(machine)

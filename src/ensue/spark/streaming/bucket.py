@@ -18,10 +18,10 @@ The module is long because it is the whole life of a bucket in one micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -38,6 +38,7 @@ from ensue.spark.outputs import OutputColumns, output_columns
 from ensue.spark.streaming.checkpoint.signing import signed, unsigned
 from ensue.spark.streaming.chunks import (
     CLOCK_PART,
+    KEY,
     MEASURES,
     REPORTS,
     STATELESS_GROUPS,
@@ -48,8 +49,9 @@ from ensue.spark.streaming.chunks import (
     planned,
     to_bytes,
 )
-from ensue.spark.streaming.engines import BucketEngine, GroupContext, Saved, engines_of
-from ensue.spark.streaming.measures import Measures, read_measures, state_sizes, write_measures
+from ensue.spark.streaming.engines import BucketEngine, GroupContext, begin_era, engines_of
+from ensue.spark.streaming.measures import Measures, read_measures, write_measures
+from ensue.spark.streaming.parts import ByNumber, Parts, SavedParts, SignedMap, Value
 from ensue.spark.worker.event_rows import ARRIVAL
 
 KIND = "ensue_kind"
@@ -61,18 +63,30 @@ PROBLEMS = "ensue_problems"
 OUTPUT_KIND, LATE_KIND, REJECTED_KIND = "output", "late", "rejected"
 
 RESULT_DDL = "chunk binary, measures string"
-STATE_DDL = "saved binary"
 _TEXTS = pa.list_(pa.string())
 
-STATE_VERSION = 1
+STATE_VERSION = 2
+SLICES = 64
+"""Events wait in slices of the lateness, so that few are read again before they are settled."""
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """Events that wait, with times from `low` on, `width` microseconds long.
+
+    `tables` has the numbers of their tables in `form`, in the order of arrival.
+    """
+
+    low: int
+    width: int
+    form: str
+    tables: list[int]
 
 
 class BucketState(msgspec.Struct, frozen=True):
-    """The state of a bucket between micro-batches, in Spark's state store.
+    """What a bucket keeps between micro-batches beside its parts and slices.
 
-    `latest` is the latest time of the stream. `waiting` holds the events that are not yet settled,
-    as an Arrow stream in `form`. `engines` has, by the name of an engine, the text of its rules and
-    its snapshot, which holds only keys with a partial match. With the version, the rules and the
+    `latest` is the latest time of the stream, and `settled` the time up to which events were read.
+    `waiting` has the slices of events that are not yet settled. With the version, the rules and the
     number of buckets in it, a checkpoint cannot be mistaken for another one. `heard` is the wall
     clock of the last micro-batch that had events, where there are ticks. `read` is the number of
     events that the stream has read, and `dissent` has the events that disagree with its clock.
@@ -80,17 +94,14 @@ class BucketState(msgspec.Struct, frozen=True):
 
     version: int
     buckets: int
-    form: str
     latest: int
-    waiting: bytes | None
-    engines: dict[str, tuple[str, bytes]]
+    settled: int
+    parts: SavedParts
+    waiting: list[Slice]
+    tables: int = 0
     heard: int | None = None
     read: int = 0
     dissent: Dissent = msgspec.field(default_factory=Dissent)
-
-
-def write_state(state: BucketState) -> bytes:
-    return msgspec.msgpack.encode(state)
 
 
 def read_state(data: bytes, buckets: int) -> BucketState:
@@ -114,6 +125,14 @@ def read_state(data: bytes, buckets: int) -> BucketState:
     return state
 
 
+class BucketStates(NamedTuple):
+    """The states of one bucket in Spark's state store: what it knows, its parts and its slices."""
+
+    head: Value
+    parts: ByNumber
+    slices: ByNumber
+
+
 def result_schema(columns: OutputColumns) -> pa.Schema:
     schema = columns.schema.append(pa.field(KIND, pa.string()))
     schema = schema.append(pa.field(LEFT_OUT, pa.string()))
@@ -125,7 +144,7 @@ def result_ddl(columns: OutputColumns) -> str:
 
 
 def run_bucket(
-    given: tuple[Any, ...], key: tuple[Any, ...], frames: Iterator[Any], state: Any
+    given: tuple[Any, ...], key: tuple[Any, ...], frames: Iterator[Any], states: Sequence[Any]
 ) -> Iterator[Any]:
     """Called by Spark for each bucket of a micro-batch; `frames` has its chunks."""
     import pandas as pd  # type: ignore[import-untyped]
@@ -137,9 +156,11 @@ def run_bucket(
         yield pd.DataFrame([_stateless_result(task, key, rows)])
         return
     place = f"bucket {key[1]} of `{key[0]}`"
+    store = BucketStates(*states)
     before = None
-    if state.exists:
-        before = read_state(unsigned(state.get[0], task.key, place), task.buckets)
+    if store.head.exists():
+        held = bytes(store.head.get()[0])
+        before = read_state(unsigned(held, task.key, place), task.buckets)
     tick = max((int(row.latest) for row in rows if row.part == TICK), default=None)
     rows = [row for row in rows if row.part != TICK]
     runs = TimeRuns(task.max_jump)
@@ -157,14 +178,13 @@ def run_bucket(
         if before is None or moved is None:
             return
     chunks = [from_bytes(row.chunk) for row in rows if row.part != CLOCK_PART]
-    measures = Measures(_place_of(key))
-    made = advance_bucket(task, key[0], chunks, runs, before, measures, moved)
+    bucket = Bucket(task, key[0], store, place, before, Measures(_place_of(key)))
     # A state that was changed on purpose may show only when events are read.
     with nullcontext() if before is None else damaged_if_impossible():
-        after = yield from _sent(task, made)
-    saved = write_state(msgspec.structs.replace(after, heard=heard))
-    state.update((signed(saved, task.key, place),))
-    yield pd.DataFrame({"chunk": [None], "measures": [write_measures(measures)]})
+        after = yield from _sent(task, bucket.advance(chunks, runs, moved))
+    saved = msgspec.msgpack.encode(msgspec.structs.replace(after, heard=heard))
+    store.head.update((signed(saved, task.key, place),))
+    yield pd.DataFrame({"chunk": [None], "measures": [write_measures(bucket.measures)]})
 
 
 def _sent(
@@ -234,69 +254,161 @@ def _stateless_result(
     return {"chunk": to_bytes(made), "measures": write_measures(measures)}
 
 
-def advance_bucket(
-    task: StreamTask,
-    group_name: str,
-    chunks: Sequence[pa.Table],
-    runs: TimeRuns,
-    before: BucketState | None,
-    measures: Measures,
-    moved: int | None = None,
-) -> Generator[pa.Table, None, BucketState]:
-    """The outputs and late events of one micro-batch, in parts, and the state after it.
+class Bucket:
+    """One bucket in one micro-batch."""
 
-    `runs` has the times of all events of the micro-batch; `moved` is where silence has moved the
-    clock.
-    """
-    context = _context_of(task, group_name)
-    came = pa.concat_tables(chunks).combine_chunks() if chunks else None
-    read, latest = (0, None) if before is None else (before.read, before.latest)
-    dissent = Dissent() if before is None else before.dissent
-    found, taken = clock_spans(runs, latest, task.max_jump, read, dissent)
-    assert found, "a bucket is called for events, or has a state"
-    if moved is not None:
-        found[-1] = found[-1]._replace(high=max(found[-1].high, moved))
-    if came is not None:
-        far = ~_between(came, found)
-        if far.any():
-            yield _ahead_rows(context, came.filter(pa.array(far)), found, measures)
-            came = came.filter(pa.array(~far))
-    if before is not None and came is not None:
-        settled = before.latest - task.lateness
-        late = pc.less(came.column(TIME), settled)
-        if pc.any(late).as_py():
-            yield _late_rows(context, came.filter(late), settled, measures)
-            came = came.filter(pc.invert(late))
-    engines = before.engines if before is not None else {}
-    events = _in_order(context, before, came)
-    for span in found[:-1]:
-        # The clock begins anew behind it, so that nothing in it has to wait, or is kept.
-        ready, events = _split_at(events, span.high)
-        _, parts = _run(context, engines, ready, span.high, context.group.has_timers)
-        yield from _counted(context, parts, measures)
-        engines = {}
-    settled = found[-1].high - task.lateness
-    ready, waiting = _split_at(events, settled)
-    passes = context.group.has_timers or _window_passes(context, before, settled)
-    running, parts = _run(context, engines, ready, settled, passes)
-    yield from _counted(context, parts, measures)
-    if running is not None:
-        engines = {name: engine.save() for name, engine in running.items()}
-    for name, (_, snapshot) in engines.items():
-        part = context.parts.get(name)
-        rules = [] if part is None else [each.name for each in part.correlations]
-        for rule, size in state_sizes(name, rules, snapshot).items():
-            measures.rule(rule).state_bytes += size
-    return BucketState(
-        STATE_VERSION,
-        task.buckets,
-        task.form,
-        found[-1].high,
-        None if waiting is None else to_bytes(waiting, "zstd"),
-        engines,
-        read=read + taken,
-        dissent=dissent,
-    )
+    def __init__(
+        self,
+        task: StreamTask,
+        group_name: str,
+        store: BucketStates,
+        place: str,
+        before: BucketState | None,
+        measures: Measures,
+    ) -> None:
+        self.measures = measures
+        self._task = task
+        self._before = before
+        self._context = context = _context_of(task, group_name)
+        self._store = SignedMap(store.parts, task.key, f"{place}, part")
+        self._waiting = SignedMap(store.slices, task.key, f"{place}, slice")
+        if before is None:
+            saved = Parts.new(context.text, [rule.name for rule in context.group.rules])
+        else:
+            saved = before.parts
+            begin_era(context, saved)
+        self._parts = Parts(self._store, saved, task.part_bytes, context.group.is_keyed)
+        self._settled = None if before is None else before.settled
+
+    def advance(
+        self, chunks: Sequence[pa.Table], runs: TimeRuns, moved: int | None
+    ) -> Generator[pa.Table, None, BucketState]:
+        """The outputs and late events of one micro-batch, in parts, and what is known after it.
+
+        `runs` has the times of all events of the micro-batch; `moved` is where silence has moved
+        the clock.
+        """
+        task, before, context, measures = self._task, self._before, self._context, self.measures
+        came = pa.concat_tables(chunks).combine_chunks() if chunks else None
+        read, latest = (0, None) if before is None else (before.read, before.latest)
+        dissent = Dissent() if before is None else before.dissent
+        found, taken = clock_spans(runs, latest, task.max_jump, read, dissent)
+        assert found, "a bucket is called for events, or has a state"
+        if moved is not None:
+            found[-1] = found[-1]._replace(high=max(found[-1].high, moved))
+        if came is not None:
+            far = ~_between(came, found)
+            if far.any():
+                yield _ahead_rows(context, came.filter(pa.array(far)), found, measures)
+                came = came.filter(pa.array(~far))
+        if before is not None and came is not None:
+            settled = before.latest - task.lateness
+            late = pc.less(came.column(TIME), settled)
+            if pc.any(late).as_py():
+                yield _late_rows(context, came.filter(late), settled, measures)
+                came = came.filter(pc.invert(late))
+        settled = found[-1].high - task.lateness
+        # Behind a clock that begins anew nothing waits.
+        reached = settled if len(found) == 1 else found[-2].high
+        kept, waited = self._settle(max(settled, reached))
+        events = _in_order(task, [*waited, *([came] if came is not None else [])])
+        for span in found[:-1]:
+            ready, events = _split_at(events, span.high)
+            yield from self._run(ready, span.high)
+            self._parts.clear()
+            self._parts.saved.clock = None
+            self._settled = None
+        ready, waiting = _split_at(events, settled)
+        yield from self._run(ready, settled)
+        kept, tables = self._wait(kept, waiting)
+        for rule, size in self._parts.saved.rule_bytes.items():
+            if size:
+                measures.rule(rule).state_bytes += size
+        saved = self._parts.close()
+        measures.parts += saved.count
+        measures.parts_read += self._store.read
+        measures.parts_written += self._store.written
+        return BucketState(
+            STATE_VERSION,
+            task.buckets,
+            found[-1].high,
+            max(settled, reached),
+            saved,
+            kept,
+            tables,
+            read=read + taken,
+            dissent=dissent,
+        )
+
+    def _settle(self, until: int) -> tuple[list[Slice], list[pa.Table]]:
+        """The slices that go on waiting, and the events of others that are settled now.
+
+        A slice that is settled in part stays as it is, and is read again.
+        """
+        kept, found = [], []
+        for each in self._before.waiting if self._before is not None else ():
+            if each.low > until:
+                kept.append(each)
+                continue
+            for number in each.tables:
+                table = self._context.in_form(from_bytes(self._waiting.get(number)), each.form)
+                times = table.column(TIME)
+                ready = pc.less_equal(times, until)
+                if self._settled is not None:
+                    ready = pc.and_(ready, pc.greater(times, self._settled))
+                found.append(table.filter(ready))
+            if each.low + each.width - 1 > until:
+                kept.append(each)
+            else:
+                for number in each.tables:
+                    self._waiting.drop(number)
+        return kept, found
+
+    def _wait(self, kept: list[Slice], waiting: pa.Table | None) -> tuple[list[Slice], int]:
+        """New events that are not settled, as tables beside those that wait already."""
+        number = 0 if self._before is None else self._before.tables
+        if waiting is None:
+            return kept, number
+        width, form = max(1, -(-self._task.lateness // SLICES)), self._task.form
+        times = waiting.column(TIME).to_numpy()
+        lows = times // width * width
+        firsts = np.flatnonzero(np.diff(lows, prepend=lows[0] - 1))
+        known = {(each.low, each.width, each.form): each for each in kept}
+        for first, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(lows)], strict=True):
+            place = (int(lows[first]), width, form)
+            if place not in known:
+                known[place] = Slice(*place, [])
+            known[place].tables.append(number)
+            self._waiting.put(number, to_bytes(waiting.slice(first, end - first), "zstd"))
+            number += 1
+        return list(known.values()), number
+
+    def _run(self, ready: pa.Table | None, settled: int) -> Iterator[pa.Table]:
+        """Read events and let time pass under the keys for which either changes anything."""
+        hashes = None
+        if ready is not None and KEY in ready.schema.names:
+            hashes = ready.column(KEY).to_numpy()
+        needed = self._parts.needed(hashes, ready is not None, settled)
+        if not needed:
+            return
+        context, saved = self._context, self._parts.saved
+        running = engines_of(context, self._parts.load(needed), saved, self._settled)
+        made = _read(running.values(), ready, settled)
+        yield from _counted(context, made, self.measures)
+        states = [engine.save(saved) for engine in running.values()]
+        together = {name: state for own in states for name, state in own.items()}
+        if hashes is None and ready is not None:
+            hashes = np.zeros(1, np.int64)
+        self._parts.save(together, hashes, settled, context)
+
+
+def _read(
+    running: Iterable[BucketEngine], ready: pa.Table | None, settled: int
+) -> Iterator[pa.Table]:
+    for engine in running:
+        if ready is not None:
+            yield from engine.read(ready)
+        yield from engine.advance(settled)
 
 
 def _between(came: pa.Table, found: Sequence[ClockSpan]) -> Any:
@@ -305,34 +417,6 @@ def _between(came: pa.Table, found: Sequence[ClockSpan]) -> Any:
     lows, highs = [each.low for each in found], [each.high for each in found]
     place = np.searchsorted(highs, times)
     return (place < len(found)) & (times >= np.array([*lows, np.inf])[place])
-
-
-def _run(
-    context: GroupContext,
-    saved: Mapping[str, Saved],
-    ready: pa.Table | None,
-    settled: int,
-    passes: bool,
-) -> tuple[dict[str, BucketEngine] | None, Iterator[pa.Table]]:
-    """The engines that read events and let time pass, and what they put out; None if none has to.
-
-    `passes`: time alone may change something. The engines are up to date once all of what they put
-    out was taken.
-    """
-    texts = context.texts
-    changed = any(saved.get(name, (text,))[0] != text for name, text in texts.items())
-    gone = saved.keys() - texts.keys()
-    if ready is None and not (saved and (changed or gone or passes)):
-        return None, iter(())
-    running = engines_of(context, saved)
-
-    def outputs() -> Iterator[pa.Table]:
-        for engine in running.values():
-            if ready is not None:
-                yield from engine.read(ready)
-            yield from engine.advance(settled)
-
-    return running, outputs()
 
 
 def _counted(
@@ -347,34 +431,16 @@ def _counted(
             yield made
 
 
-def _window_passes(context: GroupContext, before: BucketState | None, settled: int) -> bool:
-    """Whether keys may have come to hold nothing, though no event of the bucket has come.
-
-    That is looked for once in the length of the longest window.
-    """
-    longest = context.longest_wait
-    if before is None or longest is None:
-        return False
-    return (before.latest - context.task.lateness) // longest < settled // longest
-
-
 _context_of = lru_cache(maxsize=64)(GroupContext.of)
 
 
-def _in_order(
-    context: GroupContext, before: BucketState | None, came: pa.Table | None
-) -> pa.Table | None:
+def _in_order(task: StreamTask, tables: Sequence[pa.Table]) -> pa.Table | None:
     """Waiting and new events, by time and then by arrival."""
-    parts = []
-    if before is not None and before.waiting is not None:
-        parts.append(context.in_form(from_bytes(before.waiting), before.form))
-    if came is not None and came.num_rows:
-        parts.append(came)
-    if not parts:
+    if not any(map(len, tables)):
         return None
-    table = pa.concat_tables(parts, promote_options="permissive").combine_chunks()
+    table = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     times = table.column(TIME).to_numpy()
-    if context.task.has_arrival:
+    if task.has_arrival:
         order = np.lexsort((table.column(ARRIVAL).to_numpy(), times))
     else:
         # Waiting events arrived first, and a stable sort keeps them first.

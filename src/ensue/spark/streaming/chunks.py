@@ -42,11 +42,13 @@ TIME = "ensue_time"
 """The time of an event in microseconds since 1970."""
 REPORTS = "ensue_reports"
 """Whether this copy of an event reports it if it is late; copies for other groups do not."""
+KEY = "ensue_key"
+"""The hash of the key of an event, where its group has keys: by it the event finds its state."""
 PAYLOAD = "payload"
 REJECTED, MEASURES = "rejected", "measures"
 STATELESS_GROUPS = (REJECTED, MEASURES)
 """Groups without rules or state: rejected rows, and measures of partitions."""
-EXTRAS = (TIME, REPORTS, ARRIVAL)
+EXTRAS = (TIME, REPORTS, ARRIVAL, KEY)
 
 CLOCK_PART = -1
 """The part of a row that has the times of a partition in place of events."""
@@ -57,7 +59,7 @@ EVENTS_AT_ONCE = 1 << 16
 TICK = -2
 """The `part` of a row without a chunk whose `latest` is a time of the wall clock."""
 _Row = tuple[int, int, bool, int, bytes]
-"""A bucket, a time, whether this copy reports, an arrival, and the event as bytes."""
+"""The hash of a key, a time, whether this copy reports, an arrival, and the event as bytes."""
 
 CHUNK_DDL = "`group` string, bucket int, partition int, part int, latest bigint, chunk binary"
 CHUNK_SCHEMA = pa.schema(
@@ -80,7 +82,8 @@ class StreamTask(NamedTuple):
     an Arrow schema whose one field is a row of the DataFrame. `of_records`:
     what is rejected is told as a record of a topic. `idle` is after how many microseconds without
     events the clock goes on. `key` signs states. `rows_held` is how many rows Spark holds back
-    before it sends them on; it is made to when buckets have put out `bytes_held`.
+    before it sends them on; it is made to when buckets have put out `bytes_held`. A bucket has
+    so many parts that one has about `part_bytes`.
     """
 
     library: str
@@ -100,6 +103,7 @@ class StreamTask(NamedTuple):
     key: bytes | None = None
     rows_held: int = 10_000
     bytes_held: int = 8 << 20
+    part_bytes: int = 32 << 10
 
 
 @lru_cache(maxsize=16)
@@ -125,6 +129,15 @@ def to_bytes(table: pa.Table, compression: str | None = None) -> bytes:
 
 def from_bytes(data: bytes) -> pa.Table:
     return pa.ipc.open_stream(data).read_all()
+
+
+def columns_of(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
+    """The columns of events only, with nulls for attributes that were not shuffled."""
+    table = table.drop_columns([name for name in EXTRAS if name in table.schema.names])
+    for name in nulls:
+        if name not in table.schema.names:
+            table = table.append_column(name, pa.nulls(len(table)))
+    return table
 
 
 class ChunkPacker:
@@ -158,12 +171,14 @@ class ChunkPacker:
         for run in np.split(found, np.flatnonzero(np.diff(found) > self._max_jump) + 1):
             self.observe_run(int(run[0]), int(run[-1]), len(run))
 
-    def pack(
-        self, group: StreamGroup, buckets: Any, rows: Any, table: pa.Table
-    ) -> Iterator[pa.RecordBatch]:
-        """Rows of a table for a group; `buckets` has the bucket of each of these rows."""
+    def pack(self, group: StreamGroup, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Rows of a table that a group wants, each for the bucket of its key."""
+        if group.is_keyed:
+            buckets = table.column(KEY).to_numpy() % self._buckets
+        else:
+            buckets = np.zeros(len(table), np.int64)
         order = np.argsort(buckets, kind="stable")
-        table = table.take(pa.array(rows[order])).combine_chunks()
+        table = table.take(pa.array(order)).combine_chunks()
         found, firsts = np.unique(buckets[order], return_index=True)
         ends = [*firsts[1:].tolist(), len(order)]
         packed = [
@@ -254,10 +269,7 @@ def pack_read(
     held: list[list[_Row]] = [[] for _ in routers]
     rejected: list[Rejected] = []
     read: dict[tuple[str, ...], list[int]] = {}
-    destinations = [
-        (rows, router, group.buckets(task.buckets))
-        for rows, router, group in zip(held, routers, packer.groups, strict=True)
-    ]
+    destinations = list(zip(held, routers, strict=True))
     low: int | None = None
     high = waiting = in_run = rows_read = 0
     for arrival, event in records:
@@ -279,7 +291,7 @@ def pack_read(
                 low = time
         in_run += 1
         payload = None
-        for rows, router, count in destinations:
+        for rows, router in destinations:
             found = router.buckets(event)
             if not found:
                 continue
@@ -293,8 +305,8 @@ def pack_read(
             reports = payload is None
             if payload is None:
                 payload = write_event(event)
-            for bucket in found:
-                rows.append((bucket % count, time, reports, arrival, payload))
+            for hashed in found:
+                rows.append((hashed, time, reports, arrival, payload))
                 reports = False
                 waiting += 1
         if waiting >= EVENTS_AT_ONCE:
@@ -326,9 +338,11 @@ def _packed_events(
 ) -> Iterator[pa.RecordBatch]:
     for group, rows in zip(packer.groups, held, strict=True):
         if rows:
-            buckets, times, reports, arrivals, payloads = zip(*rows, strict=True)
+            keys, times, reports, arrivals, payloads = zip(*rows, strict=True)
             kept = {TIME: pa.array(times, pa.int64()), REPORTS: pa.array(reports)}
+            if group.is_keyed:
+                kept[KEY] = pa.array(keys, pa.int64())
             if task.has_arrival:
                 kept[ARRIVAL] = pa.array(arrivals, pa.int64())
             kept[PAYLOAD] = pa.array(payloads, pa.binary())
-            yield from packer.pack(group, np.array(buckets), np.arange(len(rows)), pa.table(kept))
+            yield from packer.pack(group, pa.table(kept))

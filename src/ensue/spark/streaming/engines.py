@@ -17,9 +17,13 @@ import msgspec
 import pyarrow as pa
 
 from ensue.engine.batch import BatchEngine, path_on_machine
-from ensue.engine.batch.exchanging import states_from_step
+from ensue.engine.batch.exchanging import machine_of, states_from_step
+from ensue.engine.batch.related.correlation import RelatedCorrelation
+from ensue.engine.batch.saved_states import SavedEvents, saved_rule
+from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.changing import is_unchanged
-from ensue.engine.core.saved_rules import SavedStream
+from ensue.engine.core.jit import FAR
+from ensue.engine.core.saved_rules import SavedRule, SavedStream, save_machine
 from ensue.engine.counts import Counts
 from ensue.engine.step import StepStream
 from ensue.engine.step.saving import restore_stream, save_stream
@@ -28,18 +32,33 @@ from ensue.events.arrow import read_batches, table_of
 from ensue.events.event import Event, Rejected
 from ensue.events.types import TypeSystem
 from ensue.lang.checked import CheckedLibrary
+from ensue.lang.derived.parts import timeouts_in
 from ensue.lang.printer import print_library
+from ensue.lang.syntax import Correlation, FilterCorrelation
 from ensue.library import parse
+from ensue.machine.records import MachineRecord
 from ensue.spark.outputs import OutputColumns, output_columns, selected_rows
 from ensue.spark.plan import JobPlan, RuleGroup
-from ensue.spark.streaming.chunks import EXTRAS, PAYLOAD, StreamTask, planned
+from ensue.spark.streaming.chunks import (
+    EXTRAS,
+    PAYLOAD,
+    StreamTask,
+    columns_of,
+    planned,
+    to_bytes,
+)
+from ensue.spark.streaming.key_states import (
+    KeyColumns,
+    joined_columns,
+    joined_plain,
+    open_state,
+    plain_due,
+)
+from ensue.spark.streaming.parts import Era, RuleState, SavedParts
 from ensue.spark.worker.event_rows import DEFAULT_SOURCE, disagreement, read_event, write_event
 
 OUTPUTS_AT_ONCE = 8192
 """Outputs of rules that run event by event become a table when there are so many."""
-
-Saved = tuple[str, bytes]
-"""The text of the rules of an engine, and its snapshot."""
 
 
 @dataclass(frozen=True)
@@ -77,9 +96,33 @@ class GroupContext:
         return longest_wait(rule.correlation for rule in self.group.rules)
 
     @cached_property
-    def texts(self) -> Mapping[str, str]:
-        """The rules of each engine as text, by which a snapshot is recognised."""
-        return {name: print_library(part.tree) for name, part in self.parts.items()}
+    def text(self) -> str:
+        """The rules as text, by which a change is recognised."""
+        return print_library(self._part([rule.name for rule in self.group.rules]).tree)
+
+    @cached_property
+    def _timeouts(self) -> Mapping[str, Sequence[int]]:
+        """The timeouts of filters, which begin with what a key remembers."""
+        return {
+            rule.name: [each.microseconds for each in timeouts_in(rule.correlation.branches)]
+            for rule in self.group.rules
+            if isinstance(rule.correlation, FilterCorrelation)
+        }
+
+    def due(self, rule: SavedRule, now: int) -> int:
+        """When a key of a rule may have to be called next."""
+        return plain_due(rule, self._timeouts.get(rule.name, ()), now)
+
+    def windows_end(self, now: int, part: int, parts: int) -> int:
+        """When all that the keys of a part hold by now has left its window.
+
+        Parts are looked at once in the length of the longest window, one after the other.
+        """
+        longest = self.longest_wait
+        if longest is None:
+            return FAR
+        turn = part * longest // parts
+        return (now - turn) // longest * longest + turn + 2 * longest + 1
 
     def _part(self, names: Sequence[str]) -> CheckedLibrary:
         rules = tuple(rule for rule in self.group.rules if rule.name in names)
@@ -104,7 +147,7 @@ class GroupContext:
         if form == "columns":
             absent = {name for each in types for name in types.attributes(each.name)}
             absent -= set(waiting.schema.names)
-            events = list(_read_columns(_columns_of(waiting, sorted(absent)), types))
+            events = list(_read_columns(columns_of(waiting, sorted(absent)), types))
             payloads = pa.array([write_event(event) for event in events], pa.binary())
             return extras.append_column(PAYLOAD, payloads)
         events = [read_event(each, types) for each in waiting.column(PAYLOAD).to_pylist()]
@@ -117,15 +160,7 @@ class GroupContext:
 
     def as_columns(self, table: pa.Table) -> pa.Table:
         """The columns of events only, with nulls for attributes that were not shuffled."""
-        return _columns_of(table, self.nulls)
-
-
-def _columns_of(table: pa.Table, nulls: Sequence[str]) -> pa.Table:
-    table = table.drop_columns([name for name in EXTRAS if name in table.schema.names])
-    for name in nulls:
-        if name not in table.schema.names:
-            table = table.append_column(name, pa.nulls(len(table)))
-    return table
+        return columns_of(table, self.nulls)
 
 
 def _read_columns(table: pa.Table, types: TypeSystem) -> Iterator[Event]:
@@ -138,53 +173,72 @@ def _read_columns(table: pa.Table, types: TypeSystem) -> Iterator[Event]:
 
 
 class BucketEngine(Protocol):
-    """Reads events that are in order, lets time pass, and saves itself."""
+    """Reads events that are in order, lets time pass, and saves the states of its rules."""
 
     def read(self, table: pa.Table) -> Iterator[pa.Table]: ...
 
     def advance(self, time: int) -> Iterator[pa.Table]: ...
 
-    def save(self) -> Saved: ...
+    def save(self, parts: SavedParts) -> dict[str, RuleState]: ...
+
+
+States = Mapping[str, Sequence[RuleState]]
+"""The states of rules under the keys that were loaded, as they lay in parts."""
 
 
 class ColumnEngine:
-    """Rules in columns. `by_events` is the state of rules that ran event by event before."""
+    """Rules in columns."""
 
     def __init__(
         self,
         context: GroupContext,
         part: CheckedLibrary,
-        saved: Saved | None,
-        by_events: Saved | None = None,
+        states: States,
+        saved: SavedParts,
+        settled: int | None,
     ) -> None:
         self._context = context
         self._part = part
         self._engine = BatchEngine(part, columns=context.columns.made)
-        if saved is not None:
-            text, snapshot = saved
-            if text == print_library(part.tree):
-                self._engine.restore(snapshot)
-            else:
-                self._engine = BatchEngine(parse(text).checked, columns=context.columns.made)
-                self._engine.restore(snapshot)
-                self._engine.change(part)
-        self._has_timers = self._engine.has_timers
-        if by_events is not None:
-            self._restore_from_events(*by_events)
-
-    def _restore_from_events(self, text: str, snapshot: bytes) -> None:
-        before = parse(text).checked
-        old = {each.name: each for each in before.correlations}
-        moved = {
-            each.name
-            for each in self._part.correlations
-            if each.name in old
-            and is_unchanged(old[each.name], each, before.types, self._part.types)
+        self._settled = settled
+        restored = {
+            rule.name: self._joined(rule, states[rule.name], saved)
+            for rule in part.correlations
+            if rule.name in states
         }
-        if moved:
-            saved = msgspec.msgpack.decode(snapshot, type=SavedStream)
-            states = states_from_step(self._engine, before, saved, None, moved)
-            self._engine.restore_states(self._engine.clock, states)
+        self._engine.restore_states(saved.clock, restored)
+        self._has_timers = self._engine.has_timers
+
+    def _joined(self, rule: Correlation, states: Sequence[RuleState], saved: SavedParts) -> bytes:
+        """One state of a rule as its engine reads it."""
+        running = self._engine.correlations[rule.name]
+        machine = saved.forms.get(rule.name, ("", None))[1]
+        by_events = isinstance(running, EventCorrelation | RelatedCorrelation)
+        if by_events and any(isinstance(each, SavedRule) for each in states):
+            plain = joined_plain([as_plain(self._part, rule, each) for each in states])
+            if machine is None and (built := machine_of(self._part, rule)) is not None:
+                machine = save_machine(built)
+            plain = msgspec.structs.replace(plain, machine=None if machine is None else 0)
+            return SavedEvents(self._settled, machine, plain).encode()
+        columns = [
+            each if isinstance(each, KeyColumns) else self._as_columns(rule, each, machine)
+            for each in states
+        ]
+        return msgspec.msgpack.encode(joined_columns(columns).encode(to_bytes))
+
+    def _as_columns(
+        self, rule: Correlation, state: SavedRule, machine: MachineRecord | None
+    ) -> KeyColumns:
+        empty = [
+            SavedRule(each.name, "memory", None, [], [], {}) for each in self._part.correlations
+        ]
+        state = msgspec.structs.replace(state, machine=None if machine is None else 0)
+        rules = [state if each.name == rule.name else each for each in empty]
+        stream = SavedStream([] if machine is None else [machine], rules, 1)
+        found = states_from_step(self._engine, self._part, stream, None, {rule.name})
+        opened = open_state(found[rule.name])
+        assert isinstance(opened, KeyColumns), "the rule runs in columns"
+        return opened
 
     def read(self, table: pa.Table) -> Iterator[pa.Table]:
         for made in self._engine.push_in_parts(self._context.as_columns(table), DEFAULT_SOURCE):
@@ -204,27 +258,44 @@ class ColumnEngine:
             # Windows pass all the same.
             self._engine.pass_time(time)
 
-    def save(self) -> Saved:
-        return print_library(self._part.tree), self._engine.snapshot()
+    def save(self, parts: SavedParts) -> dict[str, RuleState]:
+        found: dict[str, RuleState] = {}
+        for name, data in self._engine.states().items():
+            state = open_state(data)
+            if isinstance(state, SavedEvents):
+                parts.forms.setdefault(name, (state.rule.form, state.machine))
+            found[name] = state.rule if isinstance(state, SavedEvents) else state
+        if self._engine.clock is not None:
+            parts.clock = max(self._engine.clock, parts.clock or self._engine.clock)
+        return found
 
 
 class EventEngine:
     """Rules event by event."""
 
-    def __init__(self, context: GroupContext, part: CheckedLibrary, saved: Saved | None) -> None:
+    def __init__(
+        self, context: GroupContext, part: CheckedLibrary, states: States, saved: SavedParts
+    ) -> None:
         self._context = context
         self._part = part
         self._now: int | None = None
-        if saved is None:
-            self._stream = StepStream(part, Counts())
-            return
-        text, snapshot = saved
-        same = text == print_library(part.tree)
-        old = part if same else parse(text).checked
-        self._stream = StepStream(old, Counts())
-        restore_stream(self._stream, old, msgspec.msgpack.decode(snapshot, type=SavedStream))
-        if not same:
-            self._stream.change(part)
+        self._stream = StepStream(part, Counts())
+        fresh = save_stream(self._stream, None)
+        machines: list[MachineRecord] = []
+        rules = []
+        for rule, new in zip(part.correlations, fresh.rules, strict=True):
+            machine = None if new.machine is None else fresh.machines[new.machine]
+            form, machine = saved.forms.get(rule.name, (new.form, machine))
+            held = [as_plain(part, rule, each) for each in states.get(rule.name, ())]
+            if any(isinstance(each, KeyColumns) for each in states.get(rule.name, ())):
+                saved.apart = True
+            own = joined_plain(held) if held else new
+            at = None if machine is None else len(machines)
+            machines += [] if machine is None else [machine]
+            form = form if form == "memory" or not held else own.form
+            rules.append(msgspec.structs.replace(own, form=form, machine=at))
+        stream = SavedStream(machines, rules, saved.read, saved.apart)
+        restore_stream(self._stream, part, stream)
 
     def read(self, table: pa.Table) -> Iterator[pa.Table]:
         read = self._stream.read_in_parts
@@ -235,9 +306,13 @@ class EventEngine:
         self._now = time
         yield from self._tables(self._stream.advance_in_parts(time))
 
-    def save(self) -> Saved:
+    def save(self, parts: SavedParts) -> dict[str, RuleState]:
         saved = save_stream(self._stream, self._now)
-        return print_library(self._part.tree), msgspec.msgpack.encode(saved)
+        parts.read, parts.apart = max(parts.read, saved.read), saved.apart
+        for rule in saved.rules:
+            machine = None if rule.machine is None else saved.machines[rule.machine]
+            parts.forms.setdefault(rule.name, (rule.form, machine))
+        return {rule.name: rule for rule in saved.rules}
 
     def _tables(self, parts: Iterator[list[Event]]) -> Iterator[pa.Table]:
         selected = frozenset(self._context.plan.selected)
@@ -251,15 +326,42 @@ class EventEngine:
             yield pa.Table.from_batches([self._context.columns.batch(chosen)])
 
 
-def engines_of(context: GroupContext, saved: Mapping[str, Saved]) -> dict[str, BucketEngine]:
-    """The engines of a bucket, restored from their snapshots."""
+def as_plain(library: CheckedLibrary, rule: Correlation, state: RuleState) -> SavedRule:
+    if isinstance(state, SavedRule):
+        return state
+    machine = machine_of(library, rule)
+    assert machine is not None, "what has run in columns has a machine"
+    return saved_rule(rule, machine, state.encode())
+
+
+def engines_of(
+    context: GroupContext, states: States, saved: SavedParts, settled: int | None
+) -> dict[str, BucketEngine]:
+    """The engines of a bucket, with the keys that were loaded; time is settled up to `settled`."""
     found: dict[str, BucketEngine] = {}
-    by_events = saved.get("step")
-    if by_events is not None and by_events[0] == context.texts.get("step"):
-        by_events = None
     for name, part in context.parts.items():
         if name == "batch":
-            found[name] = ColumnEngine(context, part, saved.get(name), by_events)
+            found[name] = ColumnEngine(context, part, states, saved, settled)
         else:
-            found[name] = EventEngine(context, part, saved.get(name))
+            found[name] = EventEngine(context, part, states, saved)
     return found
+
+
+def begin_era(context: GroupContext, saved: SavedParts) -> None:
+    """Note which rules are as they were, if rules have changed since the last micro-batch."""
+    if saved.text == context.text:
+        return
+    before = parse(saved.text).checked
+    old = {each.name: each for each in before.correlations}
+    types = context.plan.library.types
+    same = {
+        rule.name
+        for rule in context.group.rules
+        if rule.name in old and is_unchanged(old[rule.name], rule.correlation, before.types, types)
+    }
+    for era in saved.eras:
+        era.valid = [name for name in era.valid if name in same]
+    saved.eras.append(Era([rule.name for rule in context.group.rules]))
+    saved.text = context.text
+    saved.forms = {name: form for name, form in saved.forms.items() if name in same}
+    saved.rule_bytes = {name: held for name, held in saved.rule_bytes.items() if name in same}

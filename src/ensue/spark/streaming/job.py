@@ -47,7 +47,6 @@ from ensue.spark.streaming.bucket import (
     OUTPUT_KIND,
     PROBLEMS,
     RESULT_DDL,
-    STATE_DDL,
     chunk_opener,
     result_ddl,
     run_bucket,
@@ -63,13 +62,18 @@ from ensue.spark.streaming.chunks import (
 )
 from ensue.spark.streaming.column_chunks import (
     RULES_A_MASK,
-    bucket_column,
     mask_columns,
     pack_columns,
     value_column,
+    wanted_column,
 )
 from ensue.spark.streaming.figures import OBSERVED_MEASURES, observed_measures
 from ensue.spark.streaming.groups import StreamGroup, crosses_keys, stream_groups
+from ensue.spark.streaming.processor import (
+    BucketProcessor,
+    mention_many_partitions,
+    prepare_store,
+)
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.row_scans import rejected_rows
@@ -153,6 +157,7 @@ def correlate_stream(
     options = StreamOptions(
         lateness, buckets, correlations, whole_events, arrival, type, timezone, max_jump, idle, key
     )
+    mention_many_partitions(events.sparkSession)
     with only_one_in_a_query():
         outputs = StreamJob.of(events, library, columns, options).outputs()
         # Through Spark Connect a plan is analysed only when its schema is asked for.
@@ -168,9 +173,12 @@ def bucket_outputs(packed: DataFrame, task: StreamTask, columns: OutputColumns) 
         ticks = source.option("numPartitions", 1).load().select(sf.unix_micros("timestamp"))
         call = for_workers(pack_ticks, task, carried(packed))
         packed = packed.union(ticks.mapInArrow(call, CHUNK_DDL))
-    results = packed.groupBy("group", "bucket").applyInPandasWithState(
-        for_workers(run_bucket, task, carried(packed)), RESULT_DDL, STATE_DDL, "append", "NoTimeout"
+    prepare_store(packed.sparkSession)
+    run = BucketProcessor(
+        (run_bucket.__module__, run_bucket.__name__), tuple(task), carried(packed)
     )
+    grouped = packed.groupBy("group", "bucket")
+    results = grouped.transformWithStateInPandas(run, RESULT_DDL, "Append", "None")
     results = results.observe(OBSERVED_MEASURES, *observed_measures(sf.col("measures")))
     return results.mapInArrow(chunk_opener(), result_ddl(columns))
 
@@ -326,15 +334,15 @@ class StreamJob:
         return read.mapInArrow(call, REJECTED_DDL)
 
     def rows(self) -> DataFrame:
-        """The rows for workers: as they are, or as columns and buckets computed in SQL."""
+        """The rows for workers: as they are, or as columns and wishes computed in SQL."""
         if self.task.form == "events":
             return self.events.select(self.layout.row(), *self._arrival())
         # Every event moves the clock, also an event that no rule wants.
         types = self.plan.library.types
         fits = conforms(self.layout, types)
         time = sf.when(fits, self.layout.time).alias(TIME)
-        buckets = [
-            sf.when(scan.wanted, self._bucket(group, scan)).alias(bucket_column(group))
+        wanted = [
+            sf.when(scan.wanted, True).alias(wanted_column(group))
             for group, scan in zip(self.groups, self.scans, strict=True)
         ]
         masks = [mask for group in self.groups for mask in self._masks(group, fits)]
@@ -344,7 +352,7 @@ class StreamJob:
         ]
         # As text: at every row Spark works out the size of the batch so far, field by field.
         rejected = sf.when(~fits, self.layout.row_as_json()).alias(REJECTED)
-        return self.events.select(time, *self._arrival(), *buckets, *masks, *columns, rejected)
+        return self.events.select(time, *self._arrival(), *wanted, *masks, *columns, rejected)
 
     def _masks(self, group: StreamGroup, fits: Column) -> Iterator[Column]:
         """Which rules of a group want a row, by bits, where the group has several rules."""
@@ -356,13 +364,6 @@ class StreamJob:
                 each.eqNullSafe(True).cast("bigint") * (1 << bit) for bit, each in enumerate(own)
             ]
             yield sf.when(fits, balanced(bits, Column.bitwiseOR, False)).alias(name)
-
-    def _bucket(self, group: StreamGroup, scan: Scan) -> Column:
-        if not group.is_keyed:
-            return sf.lit(0)
-        shuffled = dict(scan.shuffled)
-        keys = [each.of(shuffled) for each in scan.keys]
-        return sf.pmod(sf.hash(*keys), sf.lit(self.task.buckets))
 
     def _arrival(self) -> list[Column]:
         if self.arrival is None:

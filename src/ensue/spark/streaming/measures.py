@@ -9,7 +9,7 @@ count once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import pyarrow as pa
@@ -51,6 +51,7 @@ class Measures(msgspec.Struct, omit_defaults=True):
 
     `latest` is the latest time of all events, wanted or not, where workers read the rows, and
     `rows` is how many there were. `place` is that of the group and bucket which has told them.
+    `parts` is how many parts a bucket has, and others how many of them it has read and written.
     """
 
     place: str = ""
@@ -58,6 +59,9 @@ class Measures(msgspec.Struct, omit_defaults=True):
     late: int = 0
     rejected: int = 0
     latest: int | None = None
+    parts: int = 0
+    parts_read: int = 0
+    parts_written: int = 0
     rules: dict[str, RuleMeasures] = {}
 
     def rule(self, name: str) -> RuleMeasures:
@@ -67,6 +71,9 @@ class Measures(msgspec.Struct, omit_defaults=True):
         self.rows += other.rows
         self.late += other.late
         self.rejected += other.rejected
+        self.parts += other.parts
+        self.parts_read += other.parts_read
+        self.parts_written += other.parts_written
         self.latest = _later(self.latest, other.latest)
         for name, measures in other.rules.items():
             self.rule(name).add(measures)
@@ -104,30 +111,3 @@ def read_measures(texts: Iterable[str]) -> Measures:
     for each in {each.place: each for each in told}.values():
         total.add(each)
     return total
-
-
-class _ColumnSnapshot(msgspec.Struct):
-    correlations: list[bytes]
-
-
-class _EventSnapshot(msgspec.Struct):
-    rules: list[msgspec.Raw]
-
-
-def state_sizes(engine: str, rules: Sequence[str], snapshot: bytes) -> Mapping[str, int]:
-    """The bytes of each rule in the snapshot of an engine; `rules` in the order of the library.
-
-    Only the outer structure of a snapshot is decoded. An unknown structure gives no sizes, since a
-    missing figure must not stop a stream.
-    """
-    held: list[int]
-    try:
-        if engine == "batch":
-            columns = msgspec.msgpack.decode(snapshot, type=_ColumnSnapshot)
-            held = [len(each) for each in columns.correlations]
-        else:
-            events = msgspec.msgpack.decode(snapshot, type=_EventSnapshot)
-            held = [len(memoryview(each)) for each in events.rules]
-    except msgspec.MsgspecError:
-        return {}
-    return dict(zip(rules, held, strict=True)) if len(held) == len(rules) else {}

@@ -126,7 +126,8 @@ def test_memory_does_not_grow_with_a_gap(spark: SparkSession, whole_events: bool
         ]
         for key in sorted({(row["group"], row["bucket"]) for row in packed}):
             own = pd.DataFrame([row for row in packed if (row["group"], row["bucket"]) == key])
-            for made in run_bucket(tuple(task), key, iter([own]), states.setdefault(key, State())):
+            held = states.setdefault(key, State()).states
+            for made in run_bucket(tuple(task), key, iter([own]), held):
                 for chunk in made["chunk"]:
                     if chunk is None:
                         empty += 1
@@ -162,18 +163,18 @@ def test_a_signed_state_stays_in_its_bucket_and_as_it_is(spark: SparkSession) ->
     made = job(spark, rows, key=KEY)
     stream = SimulatedStream(made.task)
     stream.read([made.rows().toArrow()])
-    names = sorted(stream.states)
-    first, second = stream.states[names[0]].get, stream.states[names[1]].get
+    one, other = (stream.states[name] for name in sorted(stream.states)[:2])
+    for own, foreign in ((one.head, other.head), (one.parts, other.parts)):
+        right = own[0]
 
-    stream.states[names[0]].update(second)
-    with pytest.raises(SnapshotError, match="was changed"):
-        stream.read([made.rows().toArrow()])
+        own[0] = foreign[0]
+        with pytest.raises(SnapshotError, match="was changed"):
+            stream.read([made.rows().toArrow()])
 
-    changed = bytearray(first[0])
-    changed[-1] ^= 1
-    stream.states[names[0]].update((bytes(changed),))
-    with pytest.raises(SnapshotError, match="was changed"):
-        stream.read([made.rows().toArrow()])
+        own[0] = right[:-1] + bytes([right[-1] ^ 1])
+        with pytest.raises(SnapshotError, match="was changed"):
+            stream.read([made.rows().toArrow()])
+        own[0] = right
 
 
 CONFIG = """

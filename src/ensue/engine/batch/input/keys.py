@@ -190,6 +190,31 @@ def place_texts(table: Any, count: int) -> None:
         slots[slot] = _tag(mixed, end - begin) | np.uint64(number + 1)
 
 
+@compiled
+def _hash_texts(texts: Any, out: Any) -> None:
+    data, offsets = texts
+    for at in range(out.size):
+        begin = np.int64(offsets[at])
+        end = np.int64(offsets[at + 1])
+        head, tail = _head(data, begin, end), _tail(data, begin, end)
+        out[at] = _hash_text(data, begin, end, head, tail)
+
+
+def hash_texts(texts: pa.Array) -> npt.NDArray[np.uint64]:
+    """Hashes that are equal for equal texts in every process; saved states go by them."""
+    out = np.empty(len(texts), np.uint64)
+    if out.size:
+        _hash_texts(Texts.of(texts), out)
+    return out
+
+
+def hash_integers(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """As `hash_texts`, of 64-bit integers."""
+    mixed = values.astype(np.int64).view(np.uint64) * MULTIPLIER
+    mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
+    return mixed ^ (mixed >> np.uint64(32))
+
+
 class TextNumbers:
     """A hash table from texts to numbers."""
 
