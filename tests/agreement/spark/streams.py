@@ -93,7 +93,8 @@ def simulated(
         ),
     )
     rows = job.rows().toArrow()
-    stream = SimulatedStream(job.task)
+    # So that keys lie in one part or in very many.
+    stream = SimulatedStream(job.task._replace(part_bytes=random.choice([1, 500, 1 << 15])))
     found: list[dict[str, Any]] = []
     first = 0
     for piece in chosen.pieces:

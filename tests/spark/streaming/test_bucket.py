@@ -134,7 +134,7 @@ def test_a_checkpoint_of_another_number_of_buckets_is_refused(stream: Stream) ->
 
 
 def test_a_large_cluster_gets_one_bucket_for_each_partition() -> None:
-    assert [default_buckets(partitions) for partitions in (1, 2, 20, 200)] == [4, 8, 64, 200]
+    assert [default_buckets(partitions) for partitions in (1, 2, 20, 200)] == [2, 4, 40, 200]
 
 
 def test_an_unchanged_rule_keeps_its_state_when_others_come_and_go(stream: Stream) -> None:

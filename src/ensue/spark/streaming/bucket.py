@@ -178,9 +178,9 @@ def run_bucket(
         if before is None or moved is None:
             return
     chunks = [from_bytes(row.chunk) for row in rows if row.part != CLOCK_PART]
-    bucket = Bucket(task, key[0], store, place, before, Measures(_place_of(key)))
     # A state that was changed on purpose may show only when events are read.
     with nullcontext() if before is None else damaged_if_impossible():
+        bucket = Bucket(task, key[0], store, place, before, Measures(_place_of(key)))
         after = yield from _sent(task, bucket.advance(chunks, runs, moved))
     saved = msgspec.msgpack.encode(msgspec.structs.replace(after, heard=heard))
     store.head.update((signed(saved, task.key, place),))
@@ -325,6 +325,7 @@ class Bucket:
             if size:
                 measures.rule(rule).state_bytes += size
         saved = self._parts.close()
+        measures.buckets += 1
         measures.parts += saved.count
         measures.parts_read += self._store.read
         measures.parts_written += self._store.written

@@ -103,7 +103,7 @@ class StreamTask(NamedTuple):
     key: bytes | None = None
     rows_held: int = 10_000
     bytes_held: int = 8 << 20
-    part_bytes: int = 32 << 10
+    part_bytes: int = 16 << 10
 
 
 @lru_cache(maxsize=16)

@@ -46,7 +46,8 @@ class Figures:
 
     `events` counts the rows that were read, and `rejected` the rows that are no events. `late` and
     `rejected` count a row once. `state_bytes` is Spark's figure of memory, waiting events included.
-    `latest` and `lag_seconds` are None if no event came.
+    `latest` and `lag_seconds` are None if no event came. `parts` is how many parts the buckets that
+    were called have, and `parts_read` and `parts_written` how many of them were needed.
     """
 
     query: str | None
@@ -57,6 +58,9 @@ class Figures:
     rules: Mapping[str, RuleFigures]
     state_bytes: int
     buckets: int
+    parts: int
+    parts_read: int
+    parts_written: int
     latest: datetime | None
     lag_seconds: float | None
     seconds: float
@@ -108,7 +112,10 @@ def figures_of(progress: Any) -> Figures:
         rejected=measures.rejected,
         rules=rules,
         state_bytes=sum(each.memoryUsedBytes for each in operators),
-        buckets=sum(each.numRowsTotal for each in operators),
+        buckets=measures.buckets,
+        parts=measures.parts,
+        parts_read=measures.parts_read,
+        parts_written=measures.parts_written,
         latest=_instant(measures.latest),
         lag_seconds=_behind(measures.latest, at),
         seconds=progress.batchDuration / 1000,

@@ -81,10 +81,10 @@ from ensue.spark.worker.tasks import GroupTask
 
 MICROSECONDS_A_TICK = 1_000_000
 MOST_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-BUCKETS_PER_PARTITION = 4
-"""Several buckets for each partition even out the hashing of keys..."""
+BUCKETS_PER_PARTITION = 2
+"""Two buckets for each partition even out the hashing of keys..."""
 MANY_BUCKETS = 64
-"""... up to this number, since each bucket costs a row of state in every micro-batch."""
+"""... up to this number, since each bucket runs engines of its own in every micro-batch."""
 
 
 @dataclass(frozen=True)

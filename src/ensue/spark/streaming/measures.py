@@ -51,7 +51,8 @@ class Measures(msgspec.Struct, omit_defaults=True):
 
     `latest` is the latest time of all events, wanted or not, where workers read the rows, and
     `rows` is how many there were. `place` is that of the group and bucket which has told them.
-    `parts` is how many parts a bucket has, and others how many of them it has read and written.
+    `buckets` is 1 for a bucket with state, `parts` how many parts it has, and the others how many
+    of them it has read and written.
     """
 
     place: str = ""
@@ -59,6 +60,7 @@ class Measures(msgspec.Struct, omit_defaults=True):
     late: int = 0
     rejected: int = 0
     latest: int | None = None
+    buckets: int = 0
     parts: int = 0
     parts_read: int = 0
     parts_written: int = 0
@@ -71,6 +73,7 @@ class Measures(msgspec.Struct, omit_defaults=True):
         self.rows += other.rows
         self.late += other.late
         self.rejected += other.rejected
+        self.buckets += other.buckets
         self.parts += other.parts
         self.parts_read += other.parts_read
         self.parts_written += other.parts_written

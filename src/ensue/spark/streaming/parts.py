@@ -27,8 +27,8 @@ from ensue.machine.records import MachineRecord
 from ensue.spark.streaming.checkpoint.signing import signed, unsigned
 from ensue.spark.streaming.key_states import KeyColumns, plain_hashes, split_plain
 
-BYTES_OF_A_RULE = 2048
-"""What a rule takes in a part beside its keys: more rules make larger parts, not more of them."""
+RULES_OF_A_PART = 16
+"""So many rules make a part twice as large, since each takes some bytes beside its keys."""
 SPLITS_OF_OTHERS = 8
 """How many parts a micro-batch splits at the most that it has not read anyway."""
 
@@ -149,12 +149,14 @@ class Parts:
         self._store = store
         self.saved = saved
         self._is_keyed = is_keyed
-        self._most = bytes_of_a_part
         self._due = np.frombuffer(saved.due, np.int64).copy()
         self._ends = np.frombuffer(saved.ends, np.int64).copy()
         self._sizes = np.frombuffer(saved.sizes, np.int64).copy()
-        if not saved.count == len(self._due) == len(self._ends) == len(self._sizes) > 0:
+        lengths = {saved.count, len(self._due), len(self._ends), len(self._sizes)}
+        if len(lengths) > 1 or not saved.count or not saved.eras:
             raise SnapshotError("the checkpoint is damaged: it has parts of which nothing is known")
+        rules = len(saved.eras[-1].valid)
+        self._most_bytes = bytes_of_a_part * (1 + rules / RULES_OF_A_PART)
         self._loaded: dict[int, _Part | None] = {}
 
     @classmethod
@@ -164,7 +166,15 @@ class Parts:
         return SavedParts(1, far, far, nothing, text, [Era(list(rules))])
 
     def close(self) -> SavedParts:
-        self.saved.count = len(self._due)
+        """What is to be kept. Where many parts are empty, the last ones of them go."""
+        count, held = len(self._sizes), np.flatnonzero(self._sizes)
+        wanted = 4 * int(self._sizes.sum()) / self._most_bytes
+        while count > 1 and count > wanted and (not held.size or held[-1] < count - 1):
+            count -= 1
+        self._due, self._ends, self._sizes = (
+            each[:count] for each in (self._due, self._ends, self._sizes)
+        )
+        self.saved.count = count
         self.saved.due, self.saved.ends = self._due.tobytes(), self._ends.tobytes()
         self.saved.sizes = self._sizes.tobytes()
         return self.saved
@@ -260,9 +270,8 @@ class Parts:
         """Grow the number of parts with their bytes; returns what other parts have to be split."""
         total = int(self._sizes.sum()) - sum(int(self._sizes[each]) for each in self._loaded)
         total += sum(map(_size, states.values()))
-        most = self._most + BYTES_OF_A_RULE * len(self.saved.eras[-1].valid)
         others: list[dict[str, RuleState]] = []
-        count, wanted = len(self._due), -(-total // most)
+        count, wanted = len(self._due), total / self._most_bytes
         while count < wanted:
             parent = _parent(count)
             if parent not in self._loaded and parent < len(self._due):

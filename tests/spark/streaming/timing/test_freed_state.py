@@ -100,8 +100,12 @@ def test_buckets_to_which_no_event_comes_let_go_of_their_keys(
 
 def in_store(spark: SparkSession, checkpoint: Path, batch: int) -> int:
     """How many bytes the state store has for the buckets of a stream after a micro-batch."""
-    store = spark.read.format("statestore").option("batchId", batch).load(str(checkpoint))
-    return sum(len(row[0]) for row in store.select("value.groupState.saved").collect())
+    store = spark.read.format("statestore").option("batchId", batch)
+    found = []
+    for name, column in (("head", "value"), ("parts", "user_map_value")):
+        rows = store.option("stateVarName", name).load(str(checkpoint))
+        found += rows.select(f"{column}.saved").collect()
+    return sum(len(row[0]) for row in found)
 
 
 def test_many_keys_leave_in_the_state_store_what_few_keys_do(
