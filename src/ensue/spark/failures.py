@@ -52,6 +52,9 @@ _STREAM_ADVICE = {
     "MALFORMED_LOG_FILE": _CHECKPOINT,
     "loading state": _CHECKPOINT,
     "state directory is empty": _CHECKPOINT,
+    "operator name does not match": "the checkpoint `{checkpoint}` was written by a version of"
+    " Ensue that kept states otherwise, or belongs to another query: go on with that version, or"
+    " start from a new `checkpoint`, with a new `path` in `[sink]`",
     "state metadata": _CHECKPOINT,
     "doesn't exist": _CHECKPOINT,
     "No usable value for": _CHECKPOINT,

@@ -23,6 +23,7 @@ from ensue.spark.streaming.chunks import (
     pack_ticks,
 )
 from ensue.spark.streaming.column_chunks import pack_columns
+from ensue.spark.streaming.measures import read_measures
 
 
 @dataclass
@@ -87,6 +88,7 @@ class SimulatedStream:
             for batch in pack_ticks(tuple(self._task), iter(ticks)):
                 packed += batch.to_pylist()
         found: list[dict[str, Any]] = []
+        told: list[str] = []
         buckets = sorted({(row["group"], row["bucket"]) for row in packed})
         for key in buckets:
             state = State() if key[0] in STATELESS_GROUPS else self.states.setdefault(key, State())
@@ -94,8 +96,10 @@ class SimulatedStream:
             for frame in run_bucket(
                 tuple(self._task), key, iter([pd.DataFrame(rows)]), state.states
             ):
+                told += [each for each in frame["measures"] if each is not None]
                 for chunk in frame["chunk"]:
                     found += [] if chunk is None else from_bytes(chunk).to_pylist()
+        self.measures = read_measures(told)
         return found
 
     @property

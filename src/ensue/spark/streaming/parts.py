@@ -29,6 +29,8 @@ from ensue.spark.streaming.key_states import KeyColumns, plain_hashes, split_pla
 
 RULES_OF_A_PART = 16
 """So many rules make a part twice as large, since each takes some bytes beside its keys."""
+BYTES_OF_A_KEY = 256
+"""Parts whose keys take more than this are not split for it, since most of it may be overhead."""
 SPLITS_OF_OTHERS = 8
 """How many parts a micro-batch splits at the most that it has not read anyway."""
 
@@ -45,16 +47,17 @@ class Era(msgspec.Struct):
 class SavedParts(msgspec.Struct):
     """What a bucket knows of all its parts.
 
-    `due`, `ends` (of windows) and `sizes` have a 64-bit integer for each part. `text` is that of
-    the rules of the last era. `forms` has for rules with plain states their form and the machine
-    that they run on, `clock` the time that engines have come to, and `read` and `apart` are those
-    of `SavedStream`.
+    `due`, `ends` (of windows), `sizes` (in bytes) and `keys` (their number) have a 64-bit integer
+    for each part. `text` is that of the rules of the last era. `forms` has for rules with plain
+    states their form and the machine that they run on, `clock` the time that engines have come to,
+    and `read` and `apart` are those of `SavedStream`.
     """
 
     count: int
     due: bytes
     ends: bytes
     sizes: bytes
+    keys: bytes
     text: str
     eras: list[Era]
     rule_bytes: dict[str, int] = {}
@@ -152,7 +155,9 @@ class Parts:
         self._due = np.frombuffer(saved.due, np.int64).copy()
         self._ends = np.frombuffer(saved.ends, np.int64).copy()
         self._sizes = np.frombuffer(saved.sizes, np.int64).copy()
-        lengths = {saved.count, len(self._due), len(self._ends), len(self._sizes)}
+        self._keys = np.frombuffer(saved.keys, np.int64).copy()
+        arrays = (self._due, self._ends, self._sizes, self._keys)
+        lengths = {saved.count, *map(len, arrays)}
         if len(lengths) > 1 or not saved.count or not saved.eras:
             raise SnapshotError("the checkpoint is damaged: it has parts of which nothing is known")
         rules = len(saved.eras[-1].valid)
@@ -163,7 +168,7 @@ class Parts:
     def new(cls, text: str, rules: Iterable[str]) -> SavedParts:
         far = np.array([FAR], np.int64).tobytes()
         nothing = np.zeros(1, np.int64).tobytes()
-        return SavedParts(1, far, far, nothing, text, [Era(list(rules))])
+        return SavedParts(1, far, far, nothing, nothing, text, [Era(list(rules))])
 
     def close(self) -> SavedParts:
         """What is to be kept. Where many parts are empty, the last ones of them go."""
@@ -171,13 +176,11 @@ class Parts:
         wanted = 4 * int(self._sizes.sum()) / self._most_bytes
         while count > 1 and count > wanted and (not held.size or held[-1] < count - 1):
             count -= 1
-        self._due, self._ends, self._sizes = (
-            each[:count] for each in (self._due, self._ends, self._sizes)
+        arrays = (self._due, self._ends, self._sizes, self._keys)
+        due, ends, sizes, keys = (each[:count].tobytes() for each in arrays)
+        return msgspec.structs.replace(
+            self.saved, count=count, due=due, ends=ends, sizes=sizes, keys=keys
         )
-        self.saved.count = count
-        self.saved.due, self.saved.ends = self._due.tobytes(), self._ends.tobytes()
-        self.saved.sizes = self._sizes.tobytes()
-        return self.saved
 
     def needed(self, hashes: Instants | None, reads: bool, now: int) -> list[int]:
         """The parts of events with these keys, and those that are due."""
@@ -229,18 +232,21 @@ class Parts:
         count = len(self._due)
         made: dict[int, dict[str, bytes]] = {}
         due: dict[int, int] = {}
+        keys: dict[int, int] = {}
         for own in split:
             for name, state in own.items():
                 for number, part in _split(state, count if self._is_keyed else 0):
                     made.setdefault(number, {})[name] = _closed(part)
                     moment = part.due() if isinstance(part, KeyColumns) else waits.due(part, now)
                     due[number] = min(due.get(number, FAR), moment)
+                    keys[number] = max(keys.get(number, 0), len(part.keys))
         touched: set[int] = set()
         if read_by is not None:
             touched |= set(np.unique(parts_of(read_by, count)).tolist()) if self._is_keyed else {0}
         for number in sorted(self._loaded.keys() | made.keys()):
             self._write(number, made.get(number, {}))
             self._due[number] = due.get(number, FAR)
+            self._keys[number] = keys.get(number, 0)
             before = self._loaded.get(number)
             is_same = before is not None and before.rules == made.get(number)
             if number in made and (number in touched or not is_same):
@@ -268,10 +274,14 @@ class Parts:
 
     def _split_further(self, states: Mapping[str, RuleState]) -> list[dict[str, RuleState]]:
         """Grow the number of parts with their bytes; returns what other parts have to be split."""
-        total = int(self._sizes.sum()) - sum(int(self._sizes[each]) for each in self._loaded)
-        total += sum(map(_size, states.values()))
         others: list[dict[str, RuleState]] = []
-        count, wanted = len(self._due), total / self._most_bytes
+        elsewhere = np.ones(len(self._due), np.bool_)
+        elsewhere[list(self._loaded)] = False
+        size = int(self._sizes[elsewhere].sum()) + sum(map(_size, states.values()))
+        keys = max((len(each.keys) for each in states.values()), default=0)
+        keys += int(self._keys[elsewhere].sum())
+        count = len(self._due)
+        wanted = min(size, keys * BYTES_OF_A_KEY) / self._most_bytes
         while count < wanted:
             parent = _parent(count)
             if parent not in self._loaded and parent < len(self._due):
@@ -284,13 +294,14 @@ class Parts:
         self._due = np.append(self._due, np.full(new, FAR))
         self._ends = np.append(self._ends, np.full(new, FAR))
         self._sizes = np.append(self._sizes, np.zeros(new, np.int64))
+        self._keys = np.append(self._keys, np.zeros(new, np.int64))
         return others
 
     def clear(self) -> None:
         """Forget all keys."""
         for number in np.flatnonzero(self._sizes).tolist():
             self._store.drop(number)
-        self._sizes[:] = 0
+        self._sizes[:] = self._keys[:] = 0
         self._due[:] = self._ends[:] = FAR
         self.saved.rule_bytes = {}
 
