@@ -1,4 +1,4 @@
-"""Streams of Spark: our rule beside the same one by hand, and ten million keys that pass through.
+"""Streams of Spark: our rule beside the same one by hand, keys that pass through, and keys held.
 
 By hand means `applyInPandasWithState` grouped by key, as Spark's own documentation has it: a state
 for every key, and a loop over its rows in Python. Both read the same files, one or several for each
@@ -24,6 +24,9 @@ from ensue_bench.timing import rates, ratios
 
 TIMES_BY_HAND = 8
 TIMES_WHEN_MANY_KEYS_HAVE_PASSED = 1.25
+TIMES_WHEN_MANY_KEYS_ARE_HELD = 2
+KEYS_HELD = (10_000, 100_000, 1_000_000)
+EVENTS_AMONG_KEYS = (100, 10_000)
 FILES_A_MICRO_BATCH = (1, 8)
 WARMING_UP = 2
 COUNTED = "ensue_counted"
@@ -41,6 +44,35 @@ def streams(effort: Effort, spark: Any, folder: Path) -> Iterator[Figure | Curve
     for files in FILES_A_MICRO_BATCH:
         yield from _steady(effort, spark, folder / f"steady-{files}", files)
     yield from _passing(effort, spark, folder / "passing")
+    for count in EVENTS_AMONG_KEYS:
+        yield from _held(effort, spark, folder / f"held-{count}", effort.size(count, count // 10))
+
+
+def _held(effort: Effort, spark: Any, folder: Path, count: int) -> Iterator[Figure | Curve]:
+    """Many keys are in the middle of a match, and micro-batches have events of few of them."""
+    points = []
+    for keys in (effort.size(each, each // 100) for each in KEYS_HELD):
+        place = folder / str(keys)
+        place.mkdir(parents=True)
+        everyone = np.random.default_rng(0).permutation(keys)
+        _write_round(place, 0, event_table(np.zeros(keys, int), everyone, np.zeros(keys)), 1)
+        rounds = WARMING_UP + effort.times(7)
+        for number in range(1, rounds):
+            table = events(count, keys, keys + number * count, seed=number)
+            _write_round(place, number, table, 1)
+        batches = run(correlated(open_stream(spark, place, 1)), folder / f"checkpoint-{keys}")
+        points.append((float(keys), tuple(_seconds(batches))))
+    first, last = (statistics.median(values) for _, values in (points[0], points[-1]))
+    note = f"{int(points[0][0]):,} and {int(points[-1][0]):,} keys"
+    yield cost(
+        f"stream: micro-batch of {count:,} events, many keys held to few",
+        "times",
+        [last / first],
+        TIMES_WHEN_MANY_KEYS_ARE_HELD,
+        note,
+    )
+    name = f"micro-batch of {count:,}"
+    yield Curve(f"held-{count}-stream", name, "keys that are held", "s", tuple(points))
 
 
 def _steady(effort: Effort, spark: Any, folder: Path, files: int) -> Iterator[Figure]:
