@@ -40,7 +40,7 @@ def test_cost_is_told_against_events_keys_partitions_rules_and_keys_that_have_pa
 ) -> None:
     assert {curve.plot for curve in report.curves} == {
         "events-spark", "keys-spark", "partitions-spark", "rules-spark",
-        "micro-batch-stream", "state-stream",
+        "micro-batch-stream", "state-stream", "held-stream",
     }  # fmt: skip
     assert all(len(curve.points) == 2 for curve in report.curves)
 

@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 import ensue
 from ensue.engine.batch.input.column import attribute_column
+from ensue.engine.batch.input.key_hashes import bucket_of, hashes_of_columns, hashes_of_keys
 from ensue.engine.ports import key_value
 from ensue.spark.streaming.job import StreamJob, StreamOptions
 from ensue.spark.streaming.parts import SPLITS_OF_OTHERS, parts_of
-from ensue.spark.worker.routing import bucket_of, hashes_of_columns, hashes_of_keys
 
 from .sensors import LIBRARY, found, readings, table
 from .simulation import SimulatedStream

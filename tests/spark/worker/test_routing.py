@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 import ensue
+from ensue.engine.batch.input.key_hashes import bucket_of
 from ensue.engine.ports import Ports
 from ensue.events.event import Event
 from ensue.spark.plan import JobPlan, RuleGroup, plan_of
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
-from ensue.spark.worker.routing import EventRouter, bucket_of
+from ensue.spark.worker.routing import EventRouter
 
 LIBRARY = """
 eventtype Base { attribute long n; };

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import Column, attribute_column
 from ensue.engine.batch.input.intake import Intake
+from ensue.engine.batch.input.key_hashes import hashes_of_columns
 from ensue.engine.counts import Counts
 from ensue.events.event import Rejected
 from ensue.events.files.tables import TableChunks
@@ -35,7 +36,6 @@ from ensue.spark.streaming.groups import StreamGroup
 from ensue.spark.streaming.measures import Measures
 from ensue.spark.worker.event_rows import ARRIVAL, DEFAULT_SOURCE, ROW, rejected_records
 from ensue.spark.worker.json_rows import rows_of_json
-from ensue.spark.worker.routing import hashes_of_columns
 
 RULES_A_MASK = 63
 """How many rules have their bits in one column of 64-bit integers."""

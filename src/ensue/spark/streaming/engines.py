@@ -18,6 +18,13 @@ import pyarrow as pa
 
 from ensue.engine.batch import BatchEngine, path_on_machine
 from ensue.engine.batch.exchanging import machine_of, states_from_step
+from ensue.engine.batch.key_states import (
+    KeyColumns,
+    joined_columns,
+    joined_plain,
+    open_state,
+    plain_due,
+)
 from ensue.engine.batch.related.correlation import RelatedCorrelation
 from ensue.engine.batch.saved_states import SavedEvents, saved_rule
 from ensue.engine.batch.single.by_event import EventCorrelation
@@ -46,13 +53,6 @@ from ensue.spark.streaming.chunks import (
     columns_of,
     planned,
     to_bytes,
-)
-from ensue.spark.streaming.key_states import (
-    KeyColumns,
-    joined_columns,
-    joined_plain,
-    open_state,
-    plain_due,
 )
 from ensue.spark.streaming.parts import Era, RuleState, SavedParts
 from ensue.spark.worker.event_rows import DEFAULT_SOURCE, disagreement, read_event, write_event

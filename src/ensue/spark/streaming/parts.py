@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
+from ensue.engine.batch.key_states import KeyColumns, plain_hashes, split_plain
 from ensue.engine.batch.saved_states import ColumnState
 from ensue.engine.core.jit import FAR
 from ensue.engine.core.numbering import Instants, Rows
@@ -25,7 +26,6 @@ from ensue.engine.core.saved_rules import SavedRule
 from ensue.errors import SnapshotError
 from ensue.machine.records import MachineRecord
 from ensue.spark.streaming.checkpoint.signing import signed, unsigned
-from ensue.spark.streaming.key_states import KeyColumns, plain_hashes, split_plain
 
 RULES_OF_A_PART = 16
 """So many rules make a part twice as large, since each takes some bytes beside its keys."""

@@ -8,26 +8,18 @@ combination of results is cached.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
-from ensue.engine.batch.input.column import Column, attribute_column
-from ensue.engine.batch.input.keys import hash_integers, hash_texts, plain_column
+from ensue.engine.batch.input.key_hashes import bucket_of
 from ensue.engine.core.instances.keys import FastKey, whole_key
-from ensue.engine.core.numbering import Instants
-from ensue.engine.ports import Key, KeyNames, key_value
+from ensue.engine.ports import KeyNames
 from ensue.engine.step.dispatch.plans import PLANS_REMEMBERED, TypeTests
 from ensue.engine.step.dispatch.routines import look_routine
 from ensue.events.event import Event
 from ensue.events.types import TypeSystem
 from ensue.lang.derived.wiring import takes_author
-from ensue.lang.expressions.evaluation import MISSING
-from ensue.lang.expressions.values import LARGEST_INTEGER, SMALLEST_INTEGER
 from ensue.lang.syntax import EventPort
 from ensue.spark.plan import JobPlan, PlannedRule, RuleGroup
 from ensue.spark.worker.ordered_group import ALL_KEYS, NO_KEYS
@@ -182,62 +174,3 @@ class EventRouter:
 
 def _unwanted(_: Event) -> tuple[tuple[()], tuple[()]]:
     return (), ()
-
-
-def bucket_of(key: Key) -> int:
-    """A number that is equal for equal keys in every process."""
-    return int(hashes_of_keys([key])[0])
-
-
-def hashes_of_keys(keys: Sequence[Key]) -> Instants:
-    """`bucket_of` for each key: of one text, of one integer, or of the text of any other key."""
-    column = plain_column(keys) if keys else None
-    plain = None if column is None else attribute_column(column)
-    if plain is not None:
-        return hashes_of_columns([plain])
-    return np.fromiter(map(_general_hash, keys), np.int64, len(keys))
-
-
-def hashes_of_columns(columns: Sequence[Column]) -> Instants:
-    """As `hashes_of_keys`, of keys in columns; where a value is missing, any number."""
-    if len(columns) == 1 and columns[0].kind in ("string", "integer"):
-        values = columns[0].values
-        found = hash_texts(values) if columns[0].kind == "string" else hash_integers(values)
-        return _positive(found)
-    known: dict[Key, int] = {}
-    hashes = np.zeros(len(columns[0]), np.int64)
-    for row, values in enumerate(zip(*(each.to_list() for each in columns), strict=True)):
-        if not any(value is MISSING or isinstance(value, list | dict) for value in values):
-            key = tuple(key_value(value) for value in values)
-            if key not in known:
-                known[key] = _general_hash(key)
-            hashes[row] = known[key]
-    return hashes
-
-
-def _positive(hashes: Any) -> Instants:
-    found: Instants = (hashes >> np.uint64(1)).astype(np.int64)
-    return found
-
-
-def _general_hash(key: Key) -> int:
-    # One text or one whole number as in a column of such keys. To rules, 1 and 1.0 are one key.
-    if len(key) == 1:
-        kind: str
-        value: Any
-        ((kind, value),) = key
-        if kind == "str":
-            return int(_positive(hash_texts(pa.array([value], pa.string())))[0])
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        is_whole = kind == "number" and isinstance(value, int)
-        if is_whole and SMALLEST_INTEGER <= value <= LARGEST_INTEGER:
-            return int(_positive(hash_integers(np.array([value], np.int64)))[0])
-    text = repr([_plain(kind, value) for kind, value in key])
-    digest = hashlib.blake2b(text.encode(), digest_size=7)
-    return int.from_bytes(digest.digest(), "big")
-
-
-def _plain(kind: str, value: Any) -> tuple[str, str]:
-    is_whole = isinstance(value, float) and value.is_integer()
-    return kind, str(int(value) if is_whole else value)

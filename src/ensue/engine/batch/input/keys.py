@@ -62,7 +62,7 @@ def _word(typing_context: Any, array: Any, index: Any) -> Any:  # noqa: ARG001
 
 
 @inlined
-def _head(data: Any, begin: Any, end: Any) -> Any:
+def head_of(data: Any, begin: Any, end: Any) -> Any:
     """The first eight bytes of a text, or all of a shorter one."""
     length = end - begin
     if begin + 8 <= data.size:
@@ -78,13 +78,13 @@ def _head(data: Any, begin: Any, end: Any) -> Any:
 
 
 @inlined
-def _tail(data: Any, begin: Any, end: Any) -> Any:
+def tail_of(data: Any, begin: Any, end: Any) -> Any:
     """The last eight bytes of a text, or nothing of a shorter one."""
     return _word(data, end - 8) if end - begin >= 8 else np.uint64(0)
 
 
 @inlined
-def _hash_text(data: Any, begin: Any, end: Any, head: Any, tail: Any) -> Any:
+def hash_text(data: Any, begin: Any, end: Any, head: Any, tail: Any) -> Any:
     length = end - begin
     mixed = mixed_with(mixed_with(np.uint64(length) * MULTIPLIER, head), tail)
     if length > 16:
@@ -133,9 +133,9 @@ def number_texts(
         row = at if everything else rows[at]
         begin = np.int64(offsets[row])
         end = np.int64(offsets[row + 1])
-        head = _head(data, begin, end)
-        tail = _tail(data, begin, end)
-        mixed = _hash_text(data, begin, end, head, tail)
+        head = head_of(data, begin, end)
+        tail = tail_of(data, begin, end)
+        mixed = hash_text(data, begin, end, head, tail)
         tag = _tag(mixed, end - begin)
         slot = mixed & mask
         found = np.int64(-1)
@@ -182,37 +182,12 @@ def place_texts(table: Any, count: int) -> None:
     for number in range(count):
         begin = begins[number]
         end = begins[number + 1]
-        head = _head(arena, begin, end)
-        mixed = _hash_text(arena, begin, end, head, _tail(arena, begin, end))
+        head = head_of(arena, begin, end)
+        mixed = hash_text(arena, begin, end, head, tail_of(arena, begin, end))
         slot = mixed & mask
         while slots[slot] != 0:
             slot = (slot + np.uint64(1)) & mask
         slots[slot] = _tag(mixed, end - begin) | np.uint64(number + 1)
-
-
-@compiled
-def _hash_texts(texts: Any, out: Any) -> None:
-    data, offsets = texts
-    for at in range(out.size):
-        begin = np.int64(offsets[at])
-        end = np.int64(offsets[at + 1])
-        head, tail = _head(data, begin, end), _tail(data, begin, end)
-        out[at] = _hash_text(data, begin, end, head, tail)
-
-
-def hash_texts(texts: pa.Array) -> npt.NDArray[np.uint64]:
-    """Hashes that are equal for equal texts in every process; saved states go by them."""
-    out = np.empty(len(texts), np.uint64)
-    if out.size:
-        _hash_texts(Texts.of(texts), out)
-    return out
-
-
-def hash_integers(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """As `hash_texts`, of 64-bit integers."""
-    mixed = values.astype(np.int64).view(np.uint64) * MULTIPLIER
-    mixed = (mixed ^ (mixed >> np.uint64(32))) * MULTIPLIER
-    return mixed ^ (mixed >> np.uint64(32))
 
 
 class TextNumbers:

@@ -3,7 +3,7 @@
 In comes what an engine has saved of a rule: a table of keys and one of the events that are bound
 (`KeyColumns`), or plain data for each key (`SavedRule`). Both can be cut into the states of groups
 of keys, each of which stands alone, and such states can be joined again, whichever of them are
-needed. So the keys of a bucket lie in many parts (`parts`), of which a micro-batch reads few.
+needed. So keys can lie in many parts, of which few are read at a time.
 
 What is said here of when a key has to be looked at again may be too early, and never too late.
 """
@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ensue.engine.batch.input.column import attribute_column
+from ensue.engine.batch.input.key_hashes import hashes_of_columns, hashes_of_keys
 from ensue.engine.batch.saved_states import ColumnState, SavedEvents, arrow_bytes, arrow_table
 from ensue.engine.core.instances.keys import whole_key
 from ensue.engine.core.jit import FAR
@@ -27,7 +28,6 @@ from ensue.engine.core.numbering import Instants, Rows
 from ensue.engine.core.saved_rules import SavedExtra, SavedKey, SavedRule, restore_key
 from ensue.engine.ports import Key, key_value
 from ensue.errors import SnapshotError
-from ensue.spark.worker.routing import hashes_of_columns, hashes_of_keys
 
 Marked = tuple[str, Any]
 
