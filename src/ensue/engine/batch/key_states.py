@@ -167,8 +167,6 @@ def joined_columns(states: Sequence[KeyColumns]) -> KeyColumns:
     """One state of the keys of all states."""
     if len(states) == 1:
         return states[0]
-    if any(each.state.stepped for each in states):
-        states = [_as_stepped(each, states) for each in states]
     if any(each.general is not None for each in states) or len(_kinds_of_keys(states)) > 1:
         states = [_with_general_keys(each) for each in states]
     names = list(dict.fromkeys(name for each in states for name in each.kept.schema.names))
@@ -255,26 +253,6 @@ def _with_general_keys(state: KeyColumns) -> KeyColumns:
         return state
     general: list[Key] = [(key_value(each),) for each in state.keys.column("key").to_pylist()]
     return replace(state, keys=state.keys.drop_columns(["key"]), general=general)
-
-
-def _as_stepped(state: KeyColumns, beside: Sequence[KeyColumns]) -> KeyColumns:
-    """Sets of states as starts of states: without a window it does not matter when they began."""
-    if state.state.stepped:
-        return state
-    like = next(each for each in beside if each.state.stepped)
-    starts = [name for name in like.keys.schema.names if name.startswith("start ")]
-    sets = state.state.states
-    codes = state.keys.column("state").to_numpy()
-    keys = state.keys.drop_columns(["state"])
-    for name in starts:
-        number = int(name.removeprefix("start "))
-        active = np.array([number in each for each in sets], np.bool_)[codes]
-        keys = keys.append_column(name, pa.array(np.full(len(codes), FAR), mask=~active))
-    started = np.array([each != [-1] for each in sets], np.bool_)[codes]
-    keys = keys.append_column("started", pa.array(started))
-    return replace(
-        state, state=msgspec.structs.replace(state.state, stepped=True, states=[]), keys=keys
-    )
 
 
 # --- plain data -----------------------------------------------------------------------------------

@@ -214,7 +214,9 @@ class ColumnEngine:
         running = self._engine.correlations[rule.name]
         machine = saved.forms.get(rule.name, ("", None))[1]
         by_events = isinstance(running, EventCorrelation | RelatedCorrelation)
-        if by_events and any(isinstance(each, SavedRule) for each in states):
+        if (by_events or rule.name in saved.by_events) and any(
+            isinstance(each, SavedRule) for each in states
+        ):
             plain = joined_plain([as_plain(self._part, rule, each) for each in states])
             if machine is None and (built := machine_of(self._part, rule)) is not None:
                 machine = save_machine(built)
@@ -263,6 +265,8 @@ class ColumnEngine:
         for name, data in self._engine.states().items():
             state = open_state(data)
             if isinstance(state, SavedEvents):
+                if name not in parts.by_events:
+                    parts.by_events.append(name)
                 parts.forms.setdefault(name, (state.rule.form, state.machine))
             found[name] = state.rule if isinstance(state, SavedEvents) else state
         if self._engine.clock is not None:
@@ -363,5 +367,6 @@ def begin_era(context: GroupContext, saved: SavedParts) -> None:
         era.valid = [name for name in era.valid if name in same]
     saved.eras.append(Era([rule.name for rule in context.group.rules]))
     saved.text = context.text
+    saved.by_events = [name for name in saved.by_events if name in same]
     saved.forms = {name: form for name, form in saved.forms.items() if name in same}
     saved.rule_bytes = {name: held for name, held in saved.rule_bytes.items() if name in same}

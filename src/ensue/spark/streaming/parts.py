@@ -50,7 +50,8 @@ class SavedParts(msgspec.Struct):
     `due`, `ends` (of windows), `sizes` (in bytes) and `keys` (their number) have a 64-bit integer
     for each part. `text` is that of the rules of the last era. `forms` has for rules with plain
     states their form and the machine that they run on, `clock` the time that engines have come to,
-    and `read` and `apart` are those of `SavedStream`.
+    and `read` and `apart` are those of `SavedStream`. `by_events` names the rules that have left
+    their columns.
     """
 
     count: int
@@ -65,6 +66,7 @@ class SavedParts(msgspec.Struct):
     clock: int | None = None
     read: int = 1
     apart: bool = False
+    by_events: list[str] = []
 
 
 class _StateOfRule(msgspec.Struct, array_like=True, omit_defaults=True):
