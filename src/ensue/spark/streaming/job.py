@@ -16,6 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from inspect import signature
+from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
@@ -374,7 +376,10 @@ class StreamJob:
 def _row_type(events: DataFrame, layout: DataFrameLayout) -> bytes:
     """The Arrow type of a row, as bytes for `StreamTask`."""
     rows = events.select(layout.row()).schema
-    return bytes(to_arrow_schema(rows, timezone="UTC").serialize())
+    # To Spark 4.1 the zone is UTC unless told otherwise; to later ones it has to be told.
+    asks_for_zone = "timezone" in signature(to_arrow_schema).parameters
+    zone: dict[str, Any] = {"timezone": "UTC"} if asks_for_zone else {}
+    return bytes(to_arrow_schema(rows, **zone).serialize())
 
 
 def _fed_rules(plan: JobPlan) -> list[str]:
