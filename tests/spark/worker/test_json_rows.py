@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import to_arrow_schema
 
-from ensue.spark.worker.json_rows import JSON_OPTIONS, rows_of_json
+from ensue.spark.worker.json_rows import JSON_OPTIONS, arrow_schema, rows_of_json
 
 VALUES = {
     "tinyint": ("127", "-128", "null"),
@@ -47,7 +46,7 @@ def rows_of(spark: SparkSession, values: tuple[str, ...]) -> DataFrame:
 @pytest.mark.parametrize("type_", VALUES)
 def test_every_value_comes_back_as_it_was(spark: SparkSession, type_: str) -> None:
     rows = rows_of(spark, VALUES[type_])
-    row_type = to_arrow_schema(rows.schema, timezone="UTC").field("row").type
+    row_type = arrow_schema(rows).field("row").type
     texts = rows.select(sf.to_json("row", JSON_OPTIONS)).toArrow().column(0).to_pylist()
 
     found = rows_of_json(texts, row_type)

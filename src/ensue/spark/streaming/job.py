@@ -16,13 +16,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from inspect import signature
-from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from ensue.engine.timing.jumps import JumpLike, max_jump
 from ensue.errors import UsageError
@@ -77,6 +74,7 @@ from ensue.spark.streaming.processor import (
     prepare_store,
 )
 from ensue.spark.worker.event_rows import ARRIVAL, REJECTED_DDL
+from ensue.spark.worker.json_rows import arrow_schema
 from ensue.spark.worker.remote_call import for_workers
 from ensue.spark.worker.row_scans import rejected_rows
 from ensue.spark.worker.tasks import GroupTask
@@ -375,11 +373,7 @@ class StreamJob:
 
 def _row_type(events: DataFrame, layout: DataFrameLayout) -> bytes:
     """The Arrow type of a row, as bytes for `StreamTask`."""
-    rows = events.select(layout.row()).schema
-    # To Spark 4.1 the zone is UTC unless told otherwise; to later ones it has to be told.
-    asks_for_zone = "timezone" in signature(to_arrow_schema).parameters
-    zone: dict[str, Any] = {"timezone": "UTC"} if asks_for_zone else {}
-    return bytes(to_arrow_schema(rows, **zone).serialize())
+    return bytes(arrow_schema(events.select(layout.row())).serialize())
 
 
 def _fed_rules(plan: JobPlan) -> list[str]:

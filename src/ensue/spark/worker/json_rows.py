@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from decimal import Decimal
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 
 _INSTANT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS"
 JSON_OPTIONS = {
@@ -22,6 +25,14 @@ JSON_OPTIONS = {
     "timestampNTZFormat": _INSTANT,
     "timeZone": "UTC",
 }
+
+
+def arrow_schema(rows: DataFrame) -> pa.Schema:
+    """The schema of rows as Arrow has it, with instants in UTC."""
+    # To Spark 4.1 the zone is UTC unless told otherwise; to later ones it has to be told.
+    asks_for_zone = "timezone" in signature(to_arrow_schema).parameters
+    zone: dict[str, Any] = {"timezone": "UTC"} if asks_for_zone else {}
+    return to_arrow_schema(rows.schema, **zone)
 
 
 def rows_of_json(texts: Iterable[str], row_type: pa.DataType) -> pa.StructArray:
