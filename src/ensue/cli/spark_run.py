@@ -371,7 +371,10 @@ def _name_refused(asked: FilesOnSpark, outputs: FileOutputs, aside: RefusedRecor
             for block in outputs.rejected.dead_letters(count) if count else ():
                 letters.file.write(block)
     elif count:
-        outputs.rejected.write_folder(str(path))
+        from ensue.spark.batch.inputs import folder_for_java
+
+        spark = outputs.rejected.rows.sparkSession
+        outputs.rejected.write_folder(folder_for_java(spark, str(path)))
 
 
 def _names(asked: FilesOnSpark) -> dict[str, str]:

@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import Block, Page, read_pages
-from tests.docs.running import commands_agree, python_agrees, python_here, write_files
+from tests.docs.running import commands_agree, python_agrees, write_files
 from tests.servers.programs import skip_as_missing
+from tests.spark.class_archive import quick_start
 
 END_OF_BLOCK = "--- end of a block ---"
 
@@ -41,19 +42,26 @@ def _a_session_of_its_own() -> Iterator[None]:
 def test_a_page_does_and_prints_what_it_says(page: Page, folder: Path) -> None:
     """Takes some 20 seconds a page, most of them to start a session and run its first jobs."""
     blocks = page.of("python")
-    has_broker = any("TrialBroker" in block.text for block in blocks)
+    if any("TrialBroker" in block.text for block in blocks):
+        _need_a_broker()
     write_files(page, folder)
 
-    python_agrees((_run_apart if has_broker else python_here)(blocks))
+    python_agrees(_run_apart(blocks))
     commands_agree(page.of("console"), folder)
 
 
 def _run_apart(blocks: Sequence[Block]) -> Iterator[tuple[Block, str]]:
-    """Each block with what it prints, in a process: one Java takes Kafka's connector in once."""
-    _need_a_broker()
+    """Each block with what it prints, in a process: a Java keeps its folder and its settings."""
+    if not blocks:
+        return
     program = "".join(f"{block.text}\nprint({END_OF_BLOCK!r})\n" for block in blocks)
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=600, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env={**os.environ, "SPARK_SUBMIT_OPTS": quick_start(), "PYSPARK_PYTHON": sys.executable},
     )
     assert done.returncode == 0, done.stderr
     printed = done.stdout.split(f"{END_OF_BLOCK}\n")

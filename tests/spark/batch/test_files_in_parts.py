@@ -196,3 +196,20 @@ def test_a_clock_that_is_told_to_go_too_far_is_refused(spark: SparkSession, tmp_
 
     with pytest.raises(UsageError, match="the clock is told to go on"):
         run_.outputs("lines")
+
+
+def test_folders_are_written_where_the_command_runs(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java keeps the directory in which the session was started, as in a notebook that moves."""
+    (tmp_path / "rules.cor").write_text(RULES)
+    rows = steps(60)
+    rows[33]["Value"] = float("nan")
+    write(tmp_path / "e.parquet", rows)
+    monkeypatch.chdir(tmp_path)
+
+    made = run(tmp_path, Path("e.parquet"), "--out", "found.parquet", "--dead-letter", "refused")
+
+    assert "1 refused" in made.stderr
+    assert [*(tmp_path / "found.parquet").rglob("*.parquet")]
+    assert [*(tmp_path / "refused").glob("part-*")]

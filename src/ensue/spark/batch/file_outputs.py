@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 
 from ensue.engine.counts import Counts
 from ensue.errors import UsageError
-from ensue.spark.batch.inputs import FileReading, Input, ObservedCounts
+from ensue.spark.batch.inputs import FileReading, Input, ObservedCounts, folder_for_java
 from ensue.spark.batch.job import Job
 from ensue.spark.batch.line_files import unread_types
 from ensue.spark.batch.rejected import RejectedRecords
@@ -101,7 +101,8 @@ class FileOutputs:
     def write(self, folder: str) -> None:
         """Write the outputs as Parquet, in folders by correlation and by day."""
         try:
-            self._rows.write.partitionBy(*PARTITIONS).parquet(folder)
+            place = folder_for_java(self._rows.sparkSession, folder)
+            self._rows.write.partitionBy(*PARTITIONS).parquet(place)
         except AnalysisException as error:
             if error.getCondition() != "PATH_ALREADY_EXISTS":
                 raise

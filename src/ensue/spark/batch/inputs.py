@@ -139,6 +139,12 @@ def path_for_java(path: str) -> str:
     return f"file:{os.path.abspath(path)}" if is_here and not is_remote() else path
 
 
+def folder_for_java(spark: SparkSession, path: str) -> str:
+    """A folder to write, from the working directory of this process where Java is beside it."""
+    is_here = not is_remote() and (spark.sparkContext.master or "").startswith("local")
+    return os.path.abspath(path) if is_here and ":/" not in path else path
+
+
 def without_files(path: str) -> UsageError:
     return UsageError(f"`{path}` has no files: give a folder, or a pattern, of files of events")
 
