@@ -24,7 +24,7 @@ from ensue.engine.batch.input.key_hashes import hashes_of_columns, hashes_of_key
 from ensue.engine.batch.saved_states import ColumnState, SavedEvents, arrow_bytes, arrow_table
 from ensue.engine.core.instances.keys import whole_key
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import Instants, Rows
+from ensue.engine.core.numbering import Instants, Rows, distinct
 from ensue.engine.core.saved_rules import SavedExtra, SavedKey, SavedRule, restore_key
 from ensue.engine.ports import Key, key_value
 from ensue.errors import SnapshotError
@@ -106,7 +106,7 @@ class KeyColumns:
         size = self.kept_count + 1
         bound = {name: _numbers(keys.column(name)) for name in self.places}
         owned = {name: np.where(at >= 0, rank * size + at, -1) for name, at in bound.items()}
-        pairs = np.unique(np.concatenate([np.empty(0, np.int64), *owned.values()]))
+        pairs = distinct(np.concatenate([np.empty(0, np.int64), *owned.values()]))
         pairs = pairs[pairs >= 0]
         begins = np.searchsorted(pairs, np.append(np.arange(len(found)), len(found)) * size)
         for name, owner in owned.items():

@@ -36,7 +36,7 @@ from ensue.engine.batch.single.by_event import EventCorrelation
 from ensue.engine.batch.single.correlation import ColumnCorrelation
 from ensue.engine.core.cells import RuleCells
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import Numbers, Rows
+from ensue.engine.core.numbering import Numbers, Rows, distinct
 from ensue.engine.core.rule_table import first_starts, moving_states
 from ensue.engine.core.saved_rules import damaged, save_machine
 from ensue.engine.ports import Key
@@ -202,7 +202,7 @@ def _save_slots(
         if here.size:
             slots[here, slot] = running.group.readings_of(moments)
     bound &= slots > 0
-    numbers = np.unique(slots[bound])
+    numbers = distinct(slots[bound])
     at = np.searchsorted(numbers, slots).astype(np.int32)
     # A place that holds nothing any more, or nothing yet, is null.
     columns = {

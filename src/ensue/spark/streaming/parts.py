@@ -21,7 +21,7 @@ import numpy as np
 from ensue.engine.batch.key_states import KeyColumns, plain_hashes, split_plain
 from ensue.engine.batch.saved_states import ColumnState
 from ensue.engine.core.jit import FAR
-from ensue.engine.core.numbering import Instants, Rows
+from ensue.engine.core.numbering import Instants, Rows, distinct
 from ensue.engine.core.saved_rules import SavedRule
 from ensue.errors import SnapshotError
 from ensue.machine.records import MachineRecord
@@ -191,7 +191,7 @@ class Parts:
             return [int(each) for each in due]
         if hashes is None or not self._is_keyed:
             return [0]
-        found = np.unique(np.append(parts_of(hashes, len(self._due)), due))
+        found = distinct(np.append(parts_of(hashes, len(self._due)), due))
         return [int(each) for each in found]
 
     def load(self, numbers: Sequence[int]) -> dict[str, list[RuleState]]:
@@ -244,7 +244,7 @@ class Parts:
                     keys[number] = max(keys.get(number, 0), len(part.keys))
         touched: set[int] = set()
         if read_by is not None:
-            touched |= set(np.unique(parts_of(read_by, count)).tolist()) if self._is_keyed else {0}
+            touched |= set(distinct(parts_of(read_by, count)).tolist()) if self._is_keyed else {0}
         for number in sorted(self._loaded.keys() | made.keys()):
             self._write(number, made.get(number, {}))
             self._due[number] = due.get(number, FAR)

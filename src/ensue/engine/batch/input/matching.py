@@ -23,7 +23,7 @@ from ensue.engine.batch.input.batches import Batch, accepted_types
 from ensue.engine.batch.input.column import mask_of_rows
 from ensue.engine.batch.input.keys import Keys
 from ensue.engine.core.jit import compiled
-from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows
+from ensue.engine.core.numbering import IntegerNumbers, Numbers, Rows, distinct
 from ensue.engine.core.rule_table import Symbols
 from ensue.engine.ports import key_names
 from ensue.events.types import TypeSystem
@@ -222,7 +222,7 @@ class Matcher:
         # The keys of a row are read in the order of their first ports: the lowest bit.
         lowest = merged & (~merged + self._dtype(1))
         order = np.lexsort((lowest, row))
-        read = len(np.unique(row))
+        read = len(distinct(row))
         return Matches(row[order], merged[order], key[order].astype(np.int32), len(rows) - read)
 
     def _with_predicates(self, batch: Batch, found: Matches) -> Matches:
@@ -299,7 +299,7 @@ class SymbolNumbers:
             self._known = np.full(np.iinfo(bits.dtype).max + 1, -1, np.int32)
         found = np.empty(len(bits), np.int32)
         if _look_up(bits, self._known, found) < 0:
-            for pattern in np.unique(bits).tolist():
+            for pattern in distinct(bits).tolist():
                 self._known[pattern] = self._symbols.number(pattern)
             _look_up(bits, self._known, found)
         return found

@@ -31,7 +31,7 @@ from ensue.engine.batch.output.remembered import RememberedReadings
 from ensue.engine.batch.paths import Path
 from ensue.engine.batch.single.correlation import readings_in
 from ensue.engine.core.cells import RuleCells
-from ensue.engine.core.numbering import Instants, Numbers, Rows
+from ensue.engine.core.numbering import Instants, Numbers, Rows, distinct
 from ensue.engine.core.shapes import (
     GroupTraits,
     begins_with_statements,
@@ -252,7 +252,7 @@ class BatchGroup:
             for member in self.members.values():
                 member.drop_expired()
                 held.append(readings_in(member.held))
-            self.remembered.forget_all_but(np.unique(np.concatenate(held)))
+            self.remembered.forget_all_but(distinct(np.concatenate(held)))
 
     # --- firings of timers that are bound ---------------------------------------------------------
 

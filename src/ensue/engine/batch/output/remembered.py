@@ -32,7 +32,7 @@ from ensue.engine.batch.input.column import (
     write_texts,
 )
 from ensue.engine.core.effects import Action, TriggerShape
-from ensue.engine.core.numbering import Mask, Rows
+from ensue.engine.core.numbering import Mask, Rows, distinct
 from ensue.events.event import Event
 from ensue.lang.expressions.names import Parts
 
@@ -161,7 +161,7 @@ class RememberedReadings:
                 places[~is_old] = last.rows_at(places[~is_old])
         if is_old is None:
             is_old = np.ones(readings.shape, np.bool_)
-        numbers = np.unique(readings[is_old])
+        numbers = distinct(readings[is_old])
         held = self.column(ID, numbers)
         places[~is_old] += len(numbers)
         places[is_old] = at = np.searchsorted(numbers, readings[is_old])

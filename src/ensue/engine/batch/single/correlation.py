@@ -31,7 +31,7 @@ from ensue.engine.batch.paths import Path
 from ensue.engine.core.cell_drivers import walk
 from ensue.engine.core.cell_step import WalkedEvents
 from ensue.engine.core.cells import Cells, FiringRoom, RuleCells
-from ensue.engine.core.numbering import Rows
+from ensue.engine.core.numbering import Rows, distinct
 from ensue.engine.core.packed import PackedTables
 from ensue.engine.core.rule_table import Patience, RuleTable
 from ensue.engine.core.shapes import begins_with_statements
@@ -165,7 +165,7 @@ class ColumnCorrelation:
     def forget_unheld(self) -> None:
         """Keep of earlier batches only the events that some key holds."""
         self.drop_expired()
-        self.remembered.forget_all_but(np.unique(readings_in(self.held)))
+        self.remembered.forget_all_but(distinct(readings_in(self.held)))
 
 
 def readings_in(held: RuleCells) -> Rows:
