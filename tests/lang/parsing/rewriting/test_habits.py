@@ -265,6 +265,8 @@ OTHERS = [
     (rule("f{2,5}", "A f"), "write `f{2}` and the clause `having count(f) <= 5`"),
     (rule("f{,5}", "A f"), "write `f having count(f) <= 5`"),
     (rule("f{5+}", "A f"), "write `f{5}`"),
+    (rule("f{5", "A f"), "close the brackets: `f{5}`"),
+    (rule("f{5 ; f", "A f"), "close the brackets: `f{5}`"),
     (rule("f having COUNT(*) > 5", "A f"), "name the port whose events are counted"),
     (rule("f within 1 h having average(f.n) > 5", "A f"), "write `avg(a.Name)`"),
     (rule("a having a.n > prev(a.n)", "A a"), "`a ; b keep last bind latest`"),

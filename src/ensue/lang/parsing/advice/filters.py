@@ -15,7 +15,7 @@ _ABSENCE = (
 
 
 def repetition(mistake: Mistake) -> str | None:
-    """`f{,5}`, `f{5+}`, `f{n}`: brackets that are taken for the body of the rule."""
+    """`f{,5}`, `f{5+}`, `f{5 {`: brackets that are taken for the body of the rule."""
     port = re.search(r"(\w+)\s*\{\s*\Z", mistake.before)
     if port is None or "_PUSH" not in mistake.accepted:
         return None
@@ -27,7 +27,8 @@ def repetition(mistake: Mistake) -> str | None:
         return f"write `{port[1]}{{3}}`: a number of events, and more match as well"
     found = re.match(r"(?P<most>,\s*)?(?P<count>\d+)\s*\+?\s*\}", mistake.rest)
     if found is None:
-        return None
+        unclosed = re.match(r"\d+(?=\s*(?:\{|;|\)|\w))", mistake.rest)
+        return f"close the brackets: `{port[1]}{{{unclosed[0]}}}`" if unclosed else None
     if found["most"]:
         return f"write `{port[1]} having count({port[1]}) <= {found['count']}`"
     return f"write `{port[1]}{{{found['count']}}}`: more events match as well"
